@@ -1,0 +1,123 @@
+"""How a script failed, as plain data: the script's own frames and source lines, one hint."""
+
+from __future__ import annotations
+
+import errno
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from .errors import ToolError
+from .gate import Fault
+
+SCRIPT = "<script>"
+"""File name of the script in tracebacks."""
+
+MAX_FRAMES = 20
+"""Frames that a report keeps, half from each end."""
+
+MAX_TEXT = 4_000
+"""Characters of one message."""
+
+
+def of_exception(error: BaseException) -> dict[str, Any]:
+    """Type, message, line, source, hint and traceback of an uncaught exception."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_script(frame)]
+    line, source = (frames[-1].lineno, frames[-1].line) if frames else (None, "")
+    if isinstance(error, SyntaxError) and error.filename == SCRIPT:
+        line, source = error.lineno, (error.text or "").strip()
+    kind = type(error).__name__
+    message = _bounded(_message(error))
+    return {
+        "code": _code(error),
+        "type": kind,
+        "message": message,
+        "line": line,
+        "source": _bounded(source or ""),
+        "hint": _hint(error),
+        "traceback": _render(frames, f"{kind}: {message}" if message else kind, error),
+    }
+
+
+def of_refusal(faults: Sequence[Fault]) -> dict[str, Any]:
+    """The gate's refusal inside the sandbox, in the host's form."""
+    return {"code": "refused", "faults": [str(fault) for fault in faults]}
+
+
+def _is_script(frame: traceback.FrameSummary) -> bool:
+    return frame.filename == SCRIPT
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, ToolError):
+        return f"{error.tool}: {error.message}" if error.tool else error.message
+    try:
+        return str(error)
+    except Exception as broken:  # noqa: BLE001 - the script's own __str__ may do anything
+        return f"<{type(broken).__name__} in __str__>"
+
+
+def _code(error: BaseException) -> str:
+    """A stable word for the kinds of end that the host gives a status of their own."""
+    if isinstance(error, MemoryError):
+        return "memory"
+    if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
+        return "pids"
+    if isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN and _forking(error):
+        return "pids"
+    if isinstance(error, ToolError):
+        return error.code
+    return "exception"
+
+
+def _forking(error: BaseException) -> bool:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    name = trace.tb_frame.f_code.co_name if trace else ""
+    return error.args[1:2] == ("Resource temporarily unavailable",) and "recv" not in name
+
+
+_HINTS: dict[type[BaseException], str] = {
+    MemoryError: "work through the data in smaller pieces; keep only what you need.",
+    RecursionError: "use a loop, or a list as a stack.",
+    ModuleNotFoundError: "use the standard library and the tools; nothing can be installed.",
+    KeyboardInterrupt: "the script was interrupted.",
+}
+
+
+def _hint(error: BaseException) -> str:
+    if isinstance(error, ToolError):
+        return error.hint
+    for cls, hint in _HINTS.items():
+        if isinstance(error, cls):
+            return hint
+    if _code(error) == "pids":
+        return "start fewer threads or processes at a time."
+    return ""
+
+
+def _render(
+    frames: Sequence[traceback.FrameSummary], last: str, error: BaseException
+) -> str:
+    kept = list(frames)
+    left_out = len(kept) - MAX_FRAMES
+    lines = []
+    for index, frame in enumerate(kept):
+        if left_out > 0 and MAX_FRAMES // 2 <= index < MAX_FRAMES // 2 + left_out:
+            if index == MAX_FRAMES // 2:
+                lines.append(f"  ... {left_out} frames")
+            continue
+        lines.append(f"  line {frame.lineno}, in {frame.name}")
+        if frame.line:
+            lines.append(f"    {_bounded(frame.line)}")
+    cause = error.__cause__
+    if cause is not None:
+        lines.append(f"  caused by {type(cause).__name__}: {_bounded(_message(cause))}")
+    return "\n".join([*lines, last])
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"{text[: MAX_TEXT // 2]} ... {text[-MAX_TEXT // 2 :]}"

@@ -1,0 +1,124 @@
+"""The `tools` package inside the sandbox: generated stub modules, loaded when imported.
+
+A stub's source is the very text that the model reads; it imports `call` and `stream` from
+`tools._bridge`, which is made here. An unknown name raises UnknownTool with near names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from .channel import Channel
+from .errors import TOOL_ERRORS, UnknownTool
+
+LATER = frozenset({"search", "describe", "call_many", "emit", "aio", "help"})
+"""Helpers that the name is reserved for and that this version does not have."""
+
+
+class Unset:
+    """The type of UNSET: a parameter left to the tool's own default."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+
+UNSET = Unset()
+
+
+def install(folder: str, channel: Channel) -> None:
+    """Make `import tools` serve the stub sources in `folder` over `channel`."""
+    names = sorted(
+        name[:-3] for name in os.listdir(folder) if name.endswith(".py") and name[0] != "_"
+    )
+    sys.meta_path.insert(0, _StubFinder(folder, names, channel))
+
+
+class _StubFinder(MetaPathFinder, Loader):
+    def __init__(self, folder: str, names: list[str], channel: Channel) -> None:
+        self._folder = folder
+        self._names = names
+        self._channel = channel
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        package, _, name = fullname.partition(".")
+        if package != "tools":
+            return None
+        if name in ("", "_bridge") or name in self._names:
+            return ModuleSpec(fullname, self, is_package=not name)
+        raise _unknown(name, self._names)
+
+    def exec_module(self, module: ModuleType) -> None:
+        name = module.__name__.partition(".")[2]
+        if not name:
+            self._fill_package(module)
+        elif name == "_bridge":
+            _fill_bridge(module, self._channel)
+        else:
+            self._fill_stub(module, name)
+
+    def _fill_package(self, module: ModuleType) -> None:
+        module.__doc__ = "The tools of this session: " + (", ".join(self._names) or "none")
+        module.__dict__.update({cls.__name__: cls for cls in TOOL_ERRORS.values()})
+        module.__dict__["__all__"] = list(self._names)
+        module.__dict__["__dir__"] = lambda: list(self._names)
+        module.__dict__["__getattr__"] = _import_or_unknown(self._names)
+
+    def _fill_stub(self, module: ModuleType, name: str) -> None:
+        path = f"{self._folder}/{name}.py"
+        with open(path, encoding="utf-8") as file:
+            code = compile(file.read(), f"<tools.{name}>", "exec", dont_inherit=True)
+        exec(code, module.__dict__)  # noqa: S102 - the host generated it
+        own = sorted(
+            key
+            for key, value in module.__dict__.items()
+            if key[0] != "_" and getattr(value, "__module__", None) == module.__name__
+        )
+        module.__dict__["__dir__"] = lambda: own
+        module.__dict__["__getattr__"] = _unknown_in(name, own)
+
+
+def _fill_bridge(module: ModuleType, channel: Channel) -> None:
+    def call(tool: str, arguments: dict[str, Any]) -> Any:
+        return channel.call(tool, _given(arguments))
+
+    def stream(tool: str, arguments: dict[str, Any]) -> Iterator[Any]:
+        return channel.stream(tool, _given(arguments))
+
+    module.__dict__.update(call=call, stream=stream, UNSET=UNSET)
+
+
+def _given(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in arguments.items() if value is not UNSET}
+
+
+def _import_or_unknown(names: list[str]) -> Callable[[str], Any]:
+    def missing(name: str) -> Any:
+        if name in names:
+            return __import__(f"tools.{name}", fromlist=["_"])
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name in LATER:
+            raise ImportError(f"tools.{name} is not in this version of limbeck")
+        raise _unknown(name, names)
+
+    return missing
+
+
+def _unknown_in(toolset: str, names: list[str]) -> Callable[[str], Any]:
+    def missing(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise _unknown(f"{toolset}.{name}", [f"{toolset}.{known}" for known in names])
+
+    return missing
+
+
+def _unknown(name: str, names: list[str]) -> UnknownTool:
+    return UnknownTool(name, difflib.get_close_matches(name, names, n=3, cutoff=0.5))

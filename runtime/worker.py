@@ -1,0 +1,105 @@
+"""The process that runs the script: connects while warm, waits for a job, runs it, reports.
+
+Everything expensive is imported before the job arrives. The script shares this process, so that
+nothing here is kept from it: whatever this file reports, the host takes for the script's own word.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import gc
+import inspect
+import linecache
+import os
+import sys
+import threading
+from types import CodeType, ModuleType
+from typing import Any
+
+from . import gate, printout, report, toolbox
+from .channel import Channel
+from .errors import TOOL_ERRORS, BridgeClosed
+from .wire import BRIDGE_SOCKET, OUTPUT_SOCKET
+from .wire_pb2 import Job
+
+STACK_BYTES = 512 * 1024
+"""Of a thread that the script starts."""
+
+
+def main(bridge: str = "/bridge", tools: str = "/tools") -> None:
+    """Serve one job from the socket in `bridge`, with the stubs in `tools`; never returns."""
+    threading.stack_size(STACK_BYTES)
+    printout.connect(f"{bridge}/{OUTPUT_SOCKET}")
+    channel = Channel(f"unix:{bridge}/{BRIDGE_SOCKET}", gate.fingerprint())
+    gc.collect()
+    gc.freeze()
+    try:
+        job = channel.wait_for_job()
+    except BridgeClosed:
+        os._exit(0)
+    toolbox.install(tools, channel)
+    exit_code, error = _run(job)
+    printout.flush()
+    channel.done(exit_code, error)
+    threading.Event().wait()  # The host kills the sandbox; until then threads may go on.
+
+
+def _run(job: Job) -> tuple[int, dict[str, Any] | None]:
+    """Run the script; its exit code, and how it failed (None when it did not)."""
+    try:
+        compiled = gate.compile_script(job.script, gate=job.gate, filename=report.SCRIPT)
+    except gate.Refused as refusal:
+        return 1, report.of_refusal(refusal.faults)
+    except SyntaxError as error:
+        return 1, report.of_exception(error)
+    lines = job.script.splitlines(keepends=True)
+    linecache.cache[report.SCRIPT] = (len(job.script), None, lines, report.SCRIPT)
+    module = _main_module(job.gate)
+    try:
+        _execute(compiled.code, module)
+        _settle()
+    except SystemExit as leaving:
+        return _exit_code(leaving), None
+    except BaseException as error:  # noqa: BLE001 - the model sees every end of its script
+        return 1, report.of_exception(error)
+    return 0, None
+
+
+def _main_module(gated: bool) -> ModuleType:
+    module = ModuleType("__main__")
+    errors = {cls.__name__: cls for cls in TOOL_ERRORS.values()}
+    module.__dict__.update(gate.script_globals(gate=gated, show=_show, extra=errors))
+    sys.modules["__main__"] = module
+    sys.argv = ["script.py"]
+    return module
+
+
+def _execute(code: CodeType, module: ModuleType) -> None:
+    if code.co_flags & inspect.CO_COROUTINE:
+        coroutine = eval(code, module.__dict__)  # noqa: S307 - the script, in its sandbox
+        asyncio.run(coroutine)
+    else:
+        exec(code, module.__dict__)  # noqa: S102 - the script, in its sandbox
+
+
+def _settle() -> None:
+    """Wait for the script's own threads and run its exit handlers, as Python does at its end."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
+    atexit._run_exitfuncs()
+
+
+def _show(value: object) -> None:
+    if value is not None:
+        print(value if isinstance(value, str) else repr(value))
+
+
+def _exit_code(leaving: SystemExit) -> int:
+    if leaving.code is None:
+        return 0
+    if isinstance(leaving.code, int):
+        return leaving.code & 0xFF
+    print(leaving.code, file=sys.stderr)
+    return 1
