@@ -63,19 +63,11 @@ def _code(error: BaseException) -> str:
         return "memory"
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return "pids"
-    if isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN and _forking(error):
-        return "pids"
+    if isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN:
+        return "pids"  # fork: the worker has no non-blocking descriptor of its own
     if isinstance(error, ToolError):
         return error.code
     return "exception"
-
-
-def _forking(error: BaseException) -> bool:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    name = trace.tb_frame.f_code.co_name if trace else ""
-    return error.args[1:2] == ("Resource temporarily unavailable",) and "recv" not in name
 
 
 _HINTS: dict[type[BaseException], str] = {

@@ -1,0 +1,69 @@
+"""Budgets: counters that are reserved before a call and given back when it is denied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from ..runtime.errors import BudgetExceeded, ConfigurationError
+from ..stubs.tool import Effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What one execution may spend at the bridge."""
+
+    calls: int = 100_000
+    writes: int = 1_000
+    """Successful or attempted calls of effect write or destructive."""
+    destructive: int = 20
+    result_bytes: int = 1024**3
+    one_result: int = 16 * 1024**2
+    """Bytes of one result, or of one row of a streamed one."""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise ConfigurationError(
+                    f"budget.{item.name}", f"{value!r} must be a whole number, 0 or more"
+                )
+
+
+class Spending:
+    """What an execution has spent of its budget. Pure: no clock, no socket."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.calls = 0
+        self.writes = 0
+        self.destructive = 0
+        self.result_bytes = 0
+
+    def reserve(self, tool: str, effect: Effect) -> None:
+        """Take one call from every counter it touches, or raise BudgetExceeded and take none."""
+        touched = _TOUCHED[effect]
+        for name in touched:
+            used, limit = getattr(self, name), getattr(self.budget, name)
+            if used >= limit:
+                raise BudgetExceeded(tool, name, used, limit)
+        for name in touched:
+            setattr(self, name, getattr(self, name) + 1)
+
+    def give_back(self, effect: Effect) -> None:
+        """Return what `reserve` took: the call was denied and never made."""
+        for name in _TOUCHED[effect]:
+            setattr(self, name, getattr(self, name) - 1)
+
+    def spend_result(self, tool: str, size: int) -> None:
+        """Count a result's bytes, or raise BudgetExceeded."""
+        limit = self.budget.result_bytes
+        if self.result_bytes + size > limit:
+            raise BudgetExceeded(tool, "result bytes", self.result_bytes, limit)
+        self.result_bytes += size
+
+
+_TOUCHED: dict[Effect, tuple[str, ...]] = {
+    Effect.READ: ("calls",),
+    Effect.WRITE: ("calls", "writes"),
+    Effect.DESTRUCTIVE: ("calls", "writes", "destructive"),
+}

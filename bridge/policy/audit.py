@@ -1,0 +1,122 @@
+"""Outermost layer: counts every call and records one event of it, however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+from ...runtime.errors import BridgeClosed, ToolError, ToolFailed
+from ...stubs.tool import Effect
+from ..audit import AuditEvent, Outcome
+from ..call import CallNext, Layer, ToolCall, ToolResult
+
+RAN = frozenset({"tool_failed", "tool_timeout", "result_invalid", "result_too_large"})
+"""Codes of errors that come from behind the last denial: the tool was started."""
+
+
+def layer() -> Layer:
+    """Make the layer."""
+
+    def wrap(call_next: CallNext) -> CallNext:
+        async def audited(call: ToolCall) -> ToolResult:
+            _start(call)
+            try:
+                result = await call_next(call)
+            except ToolError as error:
+                _record(call, _outcome(call, error), code=error.code)
+                raise
+            except asyncio.CancelledError:
+                _record(call, _cut(call), code=BridgeClosed.code)
+                raise
+            except Exception as error:
+                # A fault in a layer of ours; nothing of it may cross the bridge.
+                _record(call, Outcome.FAILED, code="internal", note=repr(error)[:500])
+                raise ToolFailed("internal", "the bridge failed to make this call") from error
+            if result.rows is None:
+                _record(call, Outcome.OK, result_bytes=len(result.payload))
+            else:
+                result.rows = _audited_rows(call, result.rows)
+            return result
+
+        return audited
+
+    return wrap
+
+
+async def _audited_rows(
+    call: ToolCall, rows: AsyncIterator[list[bytes]]
+) -> AsyncIterator[list[bytes]]:
+    count = size = 0
+    outcome, code = _cut(call), BridgeClosed.code
+    try:
+        async for batch in rows:
+            count += len(batch)
+            size += sum(map(len, batch))
+            yield batch
+        outcome, code = Outcome.OK, ""
+    except ToolError as error:
+        outcome, code = _outcome(call, error), error.code
+        raise
+    finally:
+        _record(call, outcome, code=code, result_bytes=size, rows=count)
+
+
+def _start(call: ToolCall) -> None:
+    counts = call.execution.counts
+    counts.started += 1
+    known = call.execution.session.catalog.get(call.name) is not None
+    counts.by_tool[call.name if known else "?"] += 1
+
+
+def _outcome(call: ToolCall, error: ToolError) -> Outcome:
+    if error.code not in RAN:
+        return Outcome.DENIED
+    if error.code == "tool_timeout":
+        return _cut(call)
+    return Outcome.FAILED
+
+
+def _cut(call: ToolCall) -> Outcome:
+    """A call that was cut while its tool ran: a read failed, a write may have happened."""
+    if call.target is None or call.target.spec.effect is Effect.READ:
+        return Outcome.FAILED
+    return Outcome.UNKNOWN
+
+
+def _record(
+    call: ToolCall,
+    outcome: Outcome,
+    *,
+    code: str = "",
+    note: str = "",
+    result_bytes: int = 0,
+    rows: int | None = None,
+) -> None:
+    effect = call.target.spec.effect if call.target is not None else None
+    counts = call.execution.counts
+    if outcome is Outcome.OK:
+        counts.succeeded += 1
+        counts.writes_applied += effect is not None and effect is not Effect.READ
+    elif outcome is Outcome.DENIED:
+        counts.denied += 1
+    else:
+        counts.failed += 1
+        counts.unknown_outcome += outcome is Outcome.UNKNOWN
+    seconds = time.monotonic() - call.started
+    call.execution.session.audit.record(
+        AuditEvent(
+            time=time.time() - seconds,
+            execution_id=call.execution.id,
+            call_id=call.id,
+            tool=call.name[:200],
+            effect=effect.value if effect is not None else "",
+            outcome=outcome,
+            code=code,
+            note=note or call.note,
+            seconds=seconds,
+            request_bytes=len(call.raw),
+            result_bytes=result_bytes,
+            rows=rows,
+        )
+    )
