@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ class ToolCall:
     """Set by the scopes layer."""
     arguments: dict[str, Any] = field(default_factory=dict)
     """The handler's keyword arguments; set by the validation layer."""
+    rows_ahead: int = 1
+    """How many rows of a streamed result may wait; set from the size of those that passed."""
     note: str = ""
     """What only the audit may know, such as the true reason of an UnknownTool."""
 
@@ -47,7 +49,7 @@ class ToolResult:
     """The handler's return value; validation turns it into `payload`."""
     payload: bytes = b""
     """JSON, checked and bounded."""
-    rows: AsyncIterator[list[Any]] | None = None
+    rows: AsyncGenerator[list[Any]] | None = None
     """A streamed tool's rows in batches: the handler's values, after validation bytes of JSON."""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from ...runtime.errors import BridgeClosed, ToolError, ToolFailed
 from ...stubs.tool import Effect
@@ -45,15 +46,16 @@ def layer() -> Layer:
 
 
 async def _audited_rows(
-    call: ToolCall, rows: AsyncIterator[list[bytes]]
-) -> AsyncIterator[list[bytes]]:
+    call: ToolCall, rows: AsyncGenerator[list[bytes]]
+) -> AsyncGenerator[list[bytes]]:
     count = size = 0
     outcome, code = _cut(call), BridgeClosed.code
     try:
-        async for batch in rows:
-            count += len(batch)
-            size += sum(map(len, batch))
-            yield batch
+        async with aclosing(rows):
+            async for batch in rows:
+                count += len(batch)
+                size += sum(map(len, batch))
+                yield batch
         outcome, code = Outcome.OK, ""
     except ToolError as error:
         outcome, code = _outcome(call, error), error.code

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from ...runtime.errors import ToolTimeout
@@ -33,16 +34,16 @@ def layer(default_seconds: float) -> Layer:
 
 
 async def _timed_rows(
-    call: ToolCall, batches: AsyncIterator[list[Any]], seconds: float
-) -> AsyncIterator[list[Any]]:
+    call: ToolCall, batches: AsyncGenerator[list[Any]], seconds: float
+) -> AsyncGenerator[list[Any]]:
     """Each batch has the tool's whole time; a slow consumer costs it nothing."""
-    iterator = aiter(batches)
-    while True:
-        try:
-            async with asyncio.timeout(seconds):
-                batch = await anext(iterator)
-        except StopAsyncIteration:
-            return
-        except TimeoutError:
-            raise ToolTimeout(call.name, seconds) from None
-        yield batch
+    async with aclosing(batches):
+        while True:
+            try:
+                async with asyncio.timeout(seconds):
+                    batch = await anext(batches)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise ToolTimeout(call.name, seconds) from None
+            yield batch

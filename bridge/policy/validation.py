@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any
 
 from ...runtime.errors import InvalidArguments, ResultTooLarge
-from ...runtime.wire import MAX_ARGUMENTS
+from ...runtime.wire import MAX_ARGUMENTS, STREAM_PART_BYTES
 from ..call import CallNext, Layer, ToolCall, ToolResult
+
+MAX_ROWS_AHEAD = 2_000
+"""However small its rows are, a producer is never further ahead of the script."""
 
 
 def layer() -> Layer:
@@ -34,14 +38,22 @@ def layer() -> Layer:
 
 
 async def _checked_rows(
-    call: ToolCall, batches: AsyncIterator[list[Any]]
-) -> AsyncIterator[list[bytes]]:
+    call: ToolCall, batches: AsyncGenerator[list[Any]]
+) -> AsyncGenerator[list[bytes]]:
     write_row = call.tool.write_row
-    async for batch in batches:
-        rows = [write_row(row) for row in batch]
-        for row in rows:
-            _check_size(call, row)
-        yield rows
+    async with aclosing(batches):
+        async for batch in batches:
+            rows = [write_row(row) for row in batch]
+            for row in rows:
+                _check_size(call, row)
+            call.rows_ahead = _rows_ahead(rows)
+            yield rows
+
+
+def _rows_ahead(rows: list[bytes]) -> int:
+    """How many rows of this size make two messages: what the producer may be ahead."""
+    average = sum(map(len, rows)) // len(rows) + 1
+    return max(1, min(MAX_ROWS_AHEAD, 2 * STREAM_PART_BYTES // average))
 
 
 def _check_size(call: ToolCall, data: bytes) -> None:
