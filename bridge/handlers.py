@@ -50,9 +50,9 @@ class HandlerRunner:
                 value = await self._pool.run(functools.partial(call.tool.handler, **arguments))
                 if inspect.iscoroutine(value):
                     value = await _on_tool_loop(call, value)
-        except asyncio.CancelledError:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            if _is_ours(error):
+                raise
             raise _failed(call, error) from None
         return ToolResult(value=value)
 
@@ -64,7 +64,7 @@ class HandlerRunner:
         def produce() -> None:
             try:
                 iterator = call.tool.handler(**arguments)
-            except Exception as error:  # noqa: BLE001 - a handler may raise anything
+            except BaseException as error:  # noqa: BLE001 - a handler may raise anything
                 queue.fail(error)
             else:
                 queue.fill_from(iterator)
@@ -96,7 +96,11 @@ async def _translated(
         try:
             async for rows in batches:
                 yield rows
-        except Exception as error:
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            if _is_ours(error):
+                raise
             raise _failed(call, error) from None
 
 
@@ -116,7 +120,13 @@ def _submit(
         ) from None
 
 
-def _failed(call: ToolCall, error: Exception) -> ToolError:
+def _is_ours(error: BaseException) -> bool:
+    """Whether this very task is being cancelled; a handler may raise CancelledError too."""
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
+
+
+def _failed(call: ToolCall, error: BaseException) -> ToolError:
     if isinstance(error, ToolFailed):
         error.tool = call.name
         return error

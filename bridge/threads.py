@@ -90,7 +90,10 @@ class _Job:
             return
         if error is None:
             self.future.set_result(value)
-        elif isinstance(error, StopIteration):
-            self.future.set_exception(RuntimeError("the handler raised StopIteration"))
-        else:
+        elif isinstance(error, Exception) and not isinstance(error, StopIteration):
             self.future.set_exception(error)
+        else:
+            # These would end the loop, or cannot be set on a future.
+            failure = RuntimeError(f"the function raised {type(error).__name__}")
+            failure.__cause__ = error
+            self.future.set_exception(failure)

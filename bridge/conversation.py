@@ -1,0 +1,214 @@
+"""The calls of one execution on its stream: served side by side, answered in any order.
+
+Bounds, all in one place: calls under way (more wait unread in the stream, so that HTTP/2 pushes
+back), bytes of results not yet written, open streams, and messages of rows without credit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+
+from ..runtime.errors import BridgeClosed, BudgetExceeded, ProtocolError, ToolError, to_wire
+from ..runtime.wire import MAX_INFLIGHT, STREAM_PART_BYTES, STREAM_PARTS
+from ..runtime.wire_pb2 import FromHost, FromSandbox, ToolResult
+from ..runtime.wire_pb2 import ToolCall as WireCall
+from .call import CallNext, ToolCall
+from .session import Execution
+
+MAX_UNWRITTEN = 32 * 1024 * 1024
+"""Bytes of results that may wait for the sandbox to read before no new call is heard."""
+
+MAX_STREAMS = 256
+"""Streamed results that one execution may have open at a time."""
+
+_BATCH_BYTES = 1024 * 1024
+
+
+class Conversation:
+    """Hears calls, serves each through the pipeline, sends the answers."""
+
+    def __init__(
+        self,
+        execution: Execution,
+        pipeline: CallNext,
+        write: Callable[[FromHost], Awaitable[None]],
+    ) -> None:
+        self._execution = execution
+        self._pipeline = pipeline
+        self._writer = _Writer(write)
+        self._indexes = itertools.count(1)
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._credits: dict[int, _Credits] = {}
+        self._room = asyncio.Event()
+        self._closed = False
+
+    async def hear(self, message: FromSandbox) -> None:
+        """Take one message; returns when there is room for the next. Raises ProtocolError."""
+        for credit in message.credits:
+            if credit.id in self._credits:
+                self._credits[credit.id].add(credit.parts)
+        for call_id in message.cancels:
+            if call_id in self._tasks:
+                self._tasks[call_id].cancel()
+        for call in message.calls:
+            while not self._has_room() and not self._closed:
+                self._room.clear()
+                await self._room.wait()
+            self._start(call)
+
+    async def close(self) -> None:
+        """Cancel what is under way and wait for it; nothing is heard afterwards."""
+        self._closed = True
+        self._room.set()
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def _has_room(self) -> bool:
+        under_way = len(self._tasks) - len(self._credits)
+        return under_way < MAX_INFLIGHT and self._writer.unwritten < MAX_UNWRITTEN
+
+    def _start(self, call: WireCall) -> None:
+        if self._closed:
+            return
+        if call.id in self._tasks:
+            raise ProtocolError(f"call {call.id} is under way already")
+        task = asyncio.create_task(self._serve(call))
+        self._tasks[call.id] = task
+        task.add_done_callback(lambda _: self._forget(call.id))
+
+    def _forget(self, call_id: int) -> None:
+        self._tasks.pop(call_id, None)
+        self._room.set()
+
+    async def _serve(self, wire: WireCall) -> None:
+        call = ToolCall(
+            id=next(self._indexes),
+            name=wire.tool,
+            raw=wire.arguments,
+            execution=self._execution,
+            started=time.monotonic(),
+        )
+        try:
+            self._execution.check_open(call.name)
+            result = await self._pipeline(call)
+            if result.rows is None:
+                await self._writer.send(ToolResult(id=wire.id, value=result.payload))
+            else:
+                await self._send_rows(wire, result.rows)
+        except ToolError as error:
+            await self._fail(wire.id, error)
+        except asyncio.CancelledError:
+            if self._closed:
+                raise
+            await self._fail(wire.id, BridgeClosed(call.name))
+
+    async def _fail(self, call_id: int, error: ToolError) -> None:
+        data = json.dumps(to_wire(error)).encode()
+        await self._writer.send(ToolResult(id=call_id, error=data))
+
+    async def _send_rows(self, wire: WireCall, batches: AsyncGenerator[list[bytes]]) -> None:
+        async with aclosing(batches):
+            if len(self._credits) >= MAX_STREAMS:
+                raise BudgetExceeded(wire.tool, "open streams", MAX_STREAMS, MAX_STREAMS)
+            credits = self._credits[wire.id] = _Credits(STREAM_PARTS)
+            self._room.set()
+            try:
+                async for batch in batches:
+                    for rows in _parts(batch):
+                        await credits.take()
+                        await self._writer.send(ToolResult(id=wire.id, stream=True, rows=rows))
+            finally:
+                del self._credits[wire.id]
+        await self._writer.send(ToolResult(id=wire.id, stream=True, last=True))
+
+
+def _parts(rows: list[bytes]) -> Iterator[list[bytes]]:
+    """Cut rows into messages of about STREAM_PART_BYTES; one larger row travels alone."""
+    part: list[bytes] = []
+    size = 0
+    for row in rows:
+        if part and size + len(row) > STREAM_PART_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(row)
+        size += len(row)
+    if part:
+        yield part
+
+
+class _Credits:
+    """How many more messages the script is ready to take; never more than it began with."""
+
+    def __init__(self, initial: int) -> None:
+        self._initial = self._left = initial
+        self._some = asyncio.Event()
+
+    def add(self, parts: int) -> None:
+        self._left = min(self._left + parts, self._initial)
+        self._some.set()
+
+    async def take(self) -> None:
+        while not self._left:
+            self._some.clear()
+            await self._some.wait()
+        self._left -= 1
+
+
+class _Writer:
+    """Sends results one message at a time; what waits meanwhile travels together."""
+
+    def __init__(self, write: Callable[[FromHost], Awaitable[None]]) -> None:
+        self._write = write
+        self._queue: list[ToolResult] = []
+        self._waiters: list[asyncio.Future[None]] = []
+        self._busy = False
+        self.unwritten = 0
+
+    async def send(self, result: ToolResult) -> None:
+        """Send one result; returns when it has been written."""
+        self.unwritten += result.ByteSize()
+        self._queue.append(result)
+        if self._busy:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+            return
+        self._busy = True
+        try:
+            while self._queue:
+                await self._write_some()
+        finally:
+            self._busy = False
+            if self._queue:
+                self._abandon()
+
+    async def _write_some(self) -> None:
+        size = count = 0
+        for result in self._queue:
+            if count and size + result.ByteSize() > _BATCH_BYTES:
+                break
+            count += 1
+            size += result.ByteSize()
+        batch, self._queue = self._queue[:count], self._queue[count:]
+        await self._write(FromHost(results=batch))
+        self.unwritten -= size
+        if not self._queue:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def _abandon(self) -> None:
+        """The writer was cut: the stream is over, or its task was cancelled."""
+        self._queue = []
+        for waiter in self._waiters:
+            waiter.cancel()
+        self._waiters = []

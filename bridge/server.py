@@ -1,0 +1,156 @@
+"""The bridge's gRPC server: one listener a sandbox, one stream a listener.
+
+The listener tells the sandbox, the token tells the execution; both are required. A tool's failure
+is a message, never a gRPC status; a status means that the stream is over. Nothing here waits for a
+sandbox without a bound of memory: calls under way, results not yet written and rows without credit
+are all counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc
+import grpc.aio
+
+from ..runtime.wire import (
+    ATTACH,
+    BRIDGE_SOCKET,
+    MAX_ANSWER,
+    MAX_ARGUMENTS,
+    MAX_INFLIGHT,
+    MAX_MESSAGE,
+    PROTOCOL,
+)
+from ..runtime.wire_pb2 import Done, FromHost, FromSandbox, Hello, Job
+from .call import CallNext
+from .conversation import Conversation
+from .session import Execution
+
+_OPTIONS = [
+    # By default grpcio ends a stream whose peer leaves a ping unanswered for a minute, as a
+    # stopped or busy sandbox does.
+    ("grpc.http2.bdp_probe", 0),
+    ("grpc.http2.ping_timeout_ms", 2147483647),
+    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    ("grpc.max_send_message_length", MAX_ANSWER),
+    ("grpc.max_concurrent_streams", 8),
+    ("grpc.max_metadata_size", 8192),
+    ("grpc.so_reuseport", 0),
+]
+
+
+class Listener:
+    """The bridge of one sandbox. `open`, await `attached`, `serve`, `close`."""
+
+    def __init__(self, pipeline: CallNext) -> None:
+        self._pipeline = pipeline
+        self._server = grpc.aio.server(options=_OPTIONS)
+        self._claimed = False
+        self._conversation: Conversation | None = None
+        loop = asyncio.get_running_loop()
+        self.attached: asyncio.Future[Hello] = loop.create_future()
+        """The worker's Hello, checked; ProtocolError when the versions do not match."""
+        self.done: asyncio.Future[Done] = loop.create_future()
+        """The worker's own word that the script has ended."""
+        self.ended = asyncio.Event()
+        """The stream is over, with or without Done."""
+        self._job: asyncio.Future[tuple[Job, Execution]] = loop.create_future()
+
+    async def open(self, folder: Path, uid: int) -> None:
+        """Listen in `folder`; the socket belongs to `uid` alone (0600)."""
+        path = folder / BRIDGE_SOCKET
+        handler = grpc.stream_stream_rpc_method_handler(
+            self._attach,
+            request_deserializer=FromSandbox.FromString,
+            response_serializer=FromHost.SerializeToString,
+        )
+        _, service, method = ATTACH.split("/")
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(service, {method: handler}),)
+        )
+        self._server.add_insecure_port(f"unix:{path}")
+        await self._server.start()
+        give_socket(path, uid)
+
+    def serve(self, execution: Execution, script: str, *, gate: bool) -> None:
+        """Send the job to the attached worker; its calls are served from now on."""
+        job = Job(
+            execution_id=execution.id,
+            token=execution.token,
+            script=script,
+            gate=gate,
+            max_inflight=MAX_INFLIGHT,
+            max_arguments=MAX_ARGUMENTS,
+        )
+        self._job.set_result((job, execution))
+
+    async def end_calls(self) -> None:
+        """Cancel every call under way and wait until none runs. The execution is revoked."""
+        if self._conversation is not None:
+            await self._conversation.close()
+
+    async def close(self) -> None:
+        """End the stream and remove the socket."""
+        self._job.cancel()
+        self.attached.cancel()
+        self.done.cancel()
+        await self.end_calls()
+        # The server unlinks the socket's path only when it has stopped: wait for that.
+        await self._server.stop(None)
+
+    async def _attach(
+        self,
+        requests: AsyncIterator[FromSandbox],
+        context: grpc.aio.ServicerContext[FromSandbox, FromHost],
+    ) -> None:
+        if self._claimed:
+            await context.abort(
+                grpc.StatusCode.PERMISSION_DENIED, "this sandbox already has its stream"
+            )
+        self._claimed = True
+        try:
+            await self._converse(requests, context)
+        except StopAsyncIteration:
+            return  # The worker ended the stream before it said anything.
+        finally:
+            self.ended.set()
+
+    async def _converse(
+        self,
+        requests: AsyncIterator[FromSandbox],
+        context: grpc.aio.ServicerContext[FromSandbox, FromHost],
+    ) -> None:
+        hello = (await anext(requests)).hello
+        if hello.protocol != PROTOCOL:
+            await context.abort(
+                grpc.StatusCode.FAILED_PRECONDITION,
+                f"protocol {hello.protocol}, the host speaks {PROTOCOL}",
+            )
+        if not self.attached.done():
+            self.attached.set_result(hello)
+        job, execution = await self._job
+        self._conversation = Conversation(execution, self._pipeline, context.write)
+        await context.write(FromHost(job=job))
+        async for message in requests:
+            if not execution.is_token(message.token):
+                await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no valid token")
+            if message.HasField("done"):
+                if not self.done.done():
+                    self.done.set_result(message.done)
+                continue
+            await self._conversation.hear(message)
+
+
+def give_socket(path: Path, uid: int) -> None:
+    """Hand a listening socket to the sandbox's uid, for it alone."""
+    # SAFETY: its folder is not open to the sandbox before this; the mode follows the owner.
+    if not stat.S_ISSOCK(path.lstat().st_mode):
+        raise OSError(f"{path} is no socket")
+    if os.geteuid() == 0:
+        os.chown(path, uid, uid)
+    path.chmod(0o600)
