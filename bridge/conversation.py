@@ -13,20 +13,19 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 
-from ..runtime.errors import BridgeClosed, BudgetExceeded, ProtocolError, ToolError, to_wire
+from ..runtime.errors import BudgetExceeded, ProtocolError, ToolError, to_wire
 from ..runtime.wire import MAX_INFLIGHT, STREAM_PART_BYTES, STREAM_PARTS
 from ..runtime.wire_pb2 import FromHost, FromSandbox, ToolResult
 from ..runtime.wire_pb2 import ToolCall as WireCall
 from .call import CallNext, ToolCall
 from .session import Execution
+from .writer import Writer
 
 MAX_UNWRITTEN = 32 * 1024 * 1024
 """Bytes of results that may wait for the sandbox to read before no new call is heard."""
 
 MAX_STREAMS = 256
 """Streamed results that one execution may have open at a time."""
-
-_BATCH_BYTES = 1024 * 1024
 
 
 class Conversation:
@@ -40,7 +39,7 @@ class Conversation:
     ) -> None:
         self._execution = execution
         self._pipeline = pipeline
-        self._writer = _Writer(write)
+        self._writer = Writer(write)
         self._indexes = itertools.count(1)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._credits: dict[int, _Credits] = {}
@@ -70,6 +69,7 @@ class Conversation:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        await self._writer.close()
 
     def _has_room(self) -> bool:
         under_way = len(self._tasks) - len(self._credits)
@@ -106,9 +106,9 @@ class Conversation:
         except ToolError as error:
             await self._fail(wire.id, error)
         except asyncio.CancelledError:
+            # The script wants no answer any more, or the execution is over: nobody waits.
             if self._closed:
                 raise
-            await self._fail(wire.id, BridgeClosed(call.name))
 
     async def _fail(self, call_id: int, error: ToolError) -> None:
         data = json.dumps(to_wire(error)).encode()
@@ -160,55 +160,3 @@ class _Credits:
             self._some.clear()
             await self._some.wait()
         self._left -= 1
-
-
-class _Writer:
-    """Sends results one message at a time; what waits meanwhile travels together."""
-
-    def __init__(self, write: Callable[[FromHost], Awaitable[None]]) -> None:
-        self._write = write
-        self._queue: list[ToolResult] = []
-        self._waiters: list[asyncio.Future[None]] = []
-        self._busy = False
-        self.unwritten = 0
-
-    async def send(self, result: ToolResult) -> None:
-        """Send one result; returns when it has been written."""
-        self.unwritten += result.ByteSize()
-        self._queue.append(result)
-        if self._busy:
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiters.append(waiter)
-            await waiter
-            return
-        self._busy = True
-        try:
-            while self._queue:
-                await self._write_some()
-        finally:
-            self._busy = False
-            if self._queue:
-                self._abandon()
-
-    async def _write_some(self) -> None:
-        size = count = 0
-        for result in self._queue:
-            if count and size + result.ByteSize() > _BATCH_BYTES:
-                break
-            count += 1
-            size += result.ByteSize()
-        batch, self._queue = self._queue[:count], self._queue[count:]
-        await self._write(FromHost(results=batch))
-        self.unwritten -= size
-        if not self._queue:
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
-
-    def _abandon(self) -> None:
-        """The writer was cut: the stream is over, or its task was cancelled."""
-        self._queue = []
-        for waiter in self._waiters:
-            waiter.cancel()
-        self._waiters = []
