@@ -1,0 +1,79 @@
+"""The printout socket of one sandbox: first connection stdout, second stderr, no third."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from ..bridge.server import give_socket
+from ..runtime.wire import OUTPUT_SOCKET
+from .printout import Printout
+
+STREAMS = ("stdout", "stderr")
+CHUNK = 64 * 1024
+DRAIN_SECONDS = 2.0
+"""How long to read on after the sandbox is dead; everything written is in the socket already."""
+
+OnOutput = Callable[[str, str], None]
+"""Called with the stream's name and the text, on limbeck's loop."""
+
+
+class OutputListener:
+    """Reads what the worker writes to file descriptors 1 and 2."""
+
+    def __init__(self, printout: Printout, maximum: int, on_output: OnOutput | None) -> None:
+        """`maximum` bytes in all; beyond it `overflow` is set and nothing more is kept."""
+        self._printout = printout
+        self._maximum = maximum
+        self._on_output = on_output
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.setblocking(False)
+        self._reading: list[asyncio.Task[None]] = []
+        self._accepting: asyncio.Task[None] | None = None
+        self.overflow = asyncio.Event()
+
+    def open(self, folder: Path, uid: int) -> None:
+        """Listen in `folder`; the socket belongs to `uid` alone."""
+        path = folder / OUTPUT_SOCKET
+        self._socket.bind(str(path))
+        give_socket(path, uid)
+        self._socket.listen(len(STREAMS))
+        self._accepting = asyncio.create_task(self._accept())
+
+    async def drain(self) -> None:
+        """Read what the dead sandbox has left in its sockets, and close them."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+        if self._reading:
+            await asyncio.wait(self._reading, timeout=DRAIN_SECONDS)
+        for task in self._reading:
+            task.cancel()
+        self._socket.close()
+        self._printout.close()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        for name in STREAMS:
+            connection, _ = await loop.sock_accept(self._socket)
+            connection.setblocking(False)
+            self._reading.append(asyncio.create_task(self._read(name, connection)))
+        # SAFETY: the script may connect too, but only after the worker has both its streams.
+        self._socket.close()
+
+    async def _read(self, name: str, connection: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        with connection:
+            while data := await loop.sock_recv(connection, CHUNK):
+                if self.overflow.is_set():
+                    continue
+                if self._printout.total + len(data) > self._maximum:
+                    self._printout.feed(data[: self._maximum - self._printout.total])
+                    self.overflow.set()
+                    continue
+                self._printout.feed(data)
+                if self._on_output is not None and (text := decode(data)):
+                    self._on_output(name, text)

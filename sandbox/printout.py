@@ -1,0 +1,114 @@
+"""The printout on the host: counted whole, kept head and tail, spooled to a file when long."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from pathlib import Path
+from typing import BinaryIO
+
+EXPIRY_SECONDS = 30 * 24 * 3600
+"""Age at which a spooled printout is removed."""
+
+
+class Printout:
+    """What a script prints. Pure but for the spool file, which exists only for long printouts."""
+
+    def __init__(self, *, kept: int, spool: Path | None = None) -> None:
+        """Keep at most `kept` bytes; `spool` is where the whole goes when there is more."""
+        self._head_room = kept - kept // 2
+        self._tail_room = kept // 2
+        self._head = bytearray()
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self._spool_path = spool
+        self._spool: BinaryIO | None = None
+        self.total = 0
+        """Bytes printed."""
+        self.spool_error = ""
+        """Why the whole could not be written, when it could not."""
+
+    def feed(self, data: bytes) -> None:
+        """Take what was printed next."""
+        if self._spool is None and self.total + len(data) > self._head_room + self._tail_room:
+            self._open_spool()
+        self.total += len(data)
+        self._write(data)
+        room = self._head_room - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+            data = data[room:]
+        if data:
+            self._tail.append(data)
+            self._tail_size += len(data)
+            while self._tail_size - len(self._tail[0]) >= self._tail_room:
+                self._tail_size -= len(self._tail.popleft())
+
+    @property
+    def truncated(self) -> bool:
+        """Whether more was printed than is kept."""
+        return self.total > self._head_room + self._tail_room
+
+    @property
+    def kept(self) -> int:
+        """Bytes that `text` holds, its note left aside."""
+        return min(self.total, self._head_room + self._tail_room)
+
+    @property
+    def spooled(self) -> Path | None:
+        """The file with the whole, when there is one."""
+        return self._spool_path if self._spool is not None and not self.spool_error else None
+
+    def text(self) -> str:
+        """Head and tail as text, with a note between them of what is left out."""
+        tail = b"".join(self._tail)
+        if not self.truncated:
+            return (bytes(self._head) + tail).decode("utf-8", "replace")
+        tail = tail[len(tail) - self._tail_room :]
+        left_out = self.total - len(self._head) - len(tail)
+        head = bytes(self._head).decode("utf-8", "replace")
+        return f"{head}\n[... {left_out:,} bytes left out ...]\n{tail.decode('utf-8', 'replace')}"
+
+    def close(self) -> None:
+        """Close the spool file."""
+        if self._spool is not None:
+            self._spool.close()
+
+    def _open_spool(self) -> None:
+        if self._spool_path is None:
+            return
+        try:
+            self._spool_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            self._spool = os.fdopen(os.open(self._spool_path, flags, 0o600), "wb")
+        except OSError as error:
+            self.spool_error = str(error)
+            self._spool_path = None
+            return
+        self._write(bytes(self._head) + b"".join(self._tail))
+
+    def _write(self, data: bytes) -> None:
+        if self._spool is None or self.spool_error:
+            return
+        try:
+            self._spool.write(data)
+        except OSError as error:
+            self.spool_error = str(error)
+
+
+def spool_folder() -> Path:
+    """Where long printouts go: 0700, in the user's state folder."""
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "limbeck" / "printouts"
+
+
+def remove_expired(folder: Path) -> None:
+    """Remove spooled printouts over 30 days old."""
+    horizon = time.time() - EXPIRY_SECONDS
+    for path in folder.glob("*.txt"):
+        try:
+            if path.lstat().st_mtime < horizon:
+                path.unlink()
+        except OSError:
+            continue  # Another process was faster.
