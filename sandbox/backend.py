@@ -191,5 +191,11 @@ class Backend(Protocol):
         Runs the real thing (a sandbox that imports the runtime) once and remembers the answer.
         """
 
+    def vetting(self) -> tuple[Path, Path]:
+        """Interpreter and library folder for the vetting child, both readable by a dropped uid.
+
+        The folder is what sys.path needs to import limbeck.runtime. Called after `check`.
+        """
+
     async def create(self, limits: Limits) -> Sandbox:
         """Reserve uid, folder and limits. Raises SandboxUnavailable."""

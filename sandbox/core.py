@@ -1,0 +1,263 @@
+"""The walk of one execute_code, on limbeck's own loop: vet, sandbox, bridge, result.
+
+`Core` is what both faces of the executor share. It never raises for what a script or a sandbox
+does: every end is an ExecutionResult.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from ..bridge.audit import AuditLog
+from ..bridge.handlers import HandlerRunner
+from ..bridge.policy import Policy, build_pipeline
+from ..bridge.session import Execution, Principal, Session
+from ..bridge.threads import DaemonPool
+from ..runtime import gate
+from ..runtime.errors import SandboxUnavailable
+from ..runtime.script import NotPython, prepare
+from ..stubs.catalog import Catalog
+from ..stubs.render import render_catalog
+from .backend import Backend, Limits
+from .live import Assignment, LiveSandbox
+from .output import OnOutput
+from .printout import Printout, remove_expired, spool_folder
+from .result import (
+    Artifact,
+    CallSummary,
+    ErrorInfo,
+    ExecutionResult,
+    SandboxInfo,
+    Status,
+    Truncation,
+    UsageSummary,
+    Warning,
+)
+from .verdict import Facts, Verdict, judge
+from .vetting import Vetter
+
+log = logging.getLogger("limbeck.sandbox")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an executor is made of."""
+
+    whole: Catalog
+    scopes: frozenset[str]
+    backend: Backend
+    limits: Limits = field(default_factory=Limits)
+    policy: Policy = field(default_factory=Policy)
+    gate: bool = True
+    max_sandboxes: int = field(default_factory=lambda: 4 * (os.cpu_count() or 1))
+    """Sandboxes that live at a time; further executions wait in turn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One execute_code."""
+
+    script: str
+    tool_loop: asyncio.AbstractEventLoop
+    cancel: asyncio.Event
+    wall: float | None = None
+    principal: Principal = field(default_factory=Principal)
+    on_output: OnOutput | None = None
+    """Called from limbeck's loop and from handler threads."""
+
+
+class Core:
+    """Runs executions; belongs to limbeck's loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.audit = AuditLog()
+        self._catalog = settings.whole.visible(settings.scopes)
+        self._stubs = render_catalog(self._catalog)
+        self._pool = DaemonPool("limbeck-handler")
+        self._pipeline = build_pipeline(settings.policy, HandlerRunner(self._pool))
+        self._slots = asyncio.Semaphore(settings.max_sandboxes)
+        self._checking = asyncio.Lock()
+        self._vetter: Vetter | None = None
+        self._running: set[asyncio.Event] = set()
+        self._spool = spool_folder()
+        remove_expired(self._spool)
+
+    async def execute(self, request: Request) -> ExecutionResult:
+        """Run one script from its text to its result."""
+        execution_id = uuid.uuid4().hex
+        self._running.add(request.cancel)
+        try:
+            return await self._execute(request, execution_id)
+        except SandboxUnavailable as error:
+            return _nothing_ran(execution_id, Status.UNAVAILABLE, "unavailable", str(error))
+        finally:
+            self._running.discard(request.cancel)
+
+    async def close(self) -> None:
+        """Cancel what runs, and release threads and the vetting child."""
+        for cancel in list(self._running):
+            cancel.set()
+        while self._running:
+            await asyncio.sleep(0.01)
+        if self._vetter is not None:
+            await self._vetter.close()
+        self._pool.close()
+
+    async def check_backend(self) -> str | None:
+        """None when the backend works, else what is wrong and how to mend it."""
+        async with self._checking:
+            return await self.settings.backend.check()
+
+    async def _execute(self, request: Request, execution_id: str) -> ExecutionResult:
+        settings = self.settings
+        try:
+            script = prepare(request.script, settings.limits.script)
+        except NotPython as error:
+            return _nothing_ran(
+                execution_id, Status.REFUSED, error.code, error.message, hint=error.hint
+            )
+        problem = await self.check_backend()
+        if problem is not None:
+            text = f"{settings.backend.name}: {problem}"
+            return _nothing_ran(execution_id, Status.UNAVAILABLE, "unavailable", text)
+        faults = await (await self._vetting()).vet(script, settings.gate)
+        if faults:
+            count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
+            return _nothing_ran(
+                execution_id,
+                Status.REFUSED,
+                "refused",
+                f"the script was refused, {count}:",
+                faults=tuple(map(str, faults)),
+            )
+        queued = self._slots.locked()
+        async with self._slots:
+            return await self._run(request, script, "queued" if queued else "cold")
+
+    async def _vetting(self) -> Vetter:
+        if self._vetter is None:
+            self._vetter = Vetter(*self.settings.backend.vetting())
+        return self._vetter
+
+    async def _run(self, request: Request, script: str, start: str) -> ExecutionResult:
+        limits = self._limits(request)
+        session = Session(
+            catalog=self._catalog,
+            whole=self.settings.whole,
+            audit=self.audit,
+            principal=request.principal,
+            budget=self.settings.policy.budget,
+        )
+        execution = Execution(
+            session,
+            wall=limits.wall,
+            tool_loop=request.tool_loop,
+            on_progress=_progress(request.on_output),
+        )
+        printout = Printout(kept=limits.output_kept, spool=self._spool / f"{execution.id}.txt")
+        sandbox = await self.settings.backend.create(limits)
+        try:
+            info = SandboxInfo(
+                backend=self.settings.backend.name,
+                start=start,
+                memory_limit=sandbox.memory_limit,
+            )
+            live = LiveSandbox(
+                sandbox, self._pipeline, printout, limits.output_max, request.on_output
+            )
+            assignment = Assignment(
+                script=script,
+                gate=self.settings.gate,
+                fingerprint=gate.fingerprint(),
+                stubs=self._stubs,
+                limits=limits,
+                execution=execution,
+                cancel=request.cancel,
+            )
+            facts = await live.run(assignment)
+        finally:
+            await sandbox.close()
+        return _result(execution, judge(facts), facts, printout, live.wall, info)
+
+    def _limits(self, request: Request) -> Limits:
+        limits = self.settings.limits
+        return limits if request.wall is None else replace(limits, wall=request.wall)
+
+
+def _result(
+    execution: Execution,
+    verdict: Verdict,
+    facts: Facts,
+    printout: Printout,
+    wall: float,
+    info: SandboxInfo,
+) -> ExecutionResult:
+    counts = execution.counts
+    warnings = verdict.warnings
+    if printout.spool_error:
+        text = f"the whole printout could not be written: {printout.spool_error}"
+        warnings = (*warnings, Warning(code="spool", message=text))
+    spooled = printout.spooled
+    return ExecutionResult(
+        execution_id=execution.id,
+        status=verdict.status,
+        started=verdict.started,
+        exit_code=verdict.exit_code,
+        printout=printout.text(),
+        truncated=Truncation(
+            kept=printout.kept, total=printout.total, path=str(spooled) if spooled else None
+        )
+        if printout.truncated
+        else None,
+        error=verdict.error,
+        calls=CallSummary(
+            started=counts.started,
+            succeeded=counts.succeeded,
+            failed=counts.failed,
+            denied=counts.denied,
+            writes_applied=counts.writes_applied,
+            unknown_outcome=counts.unknown_outcome,
+            by_tool=dict(counts.by_tool),
+        ),
+        usage=UsageSummary(
+            wall=wall,
+            cpu=facts.exit.usage.cpu_seconds,
+            memory_peak=facts.exit.usage.memory_peak,
+            output_bytes=printout.total,
+            result_bytes=execution.spending.result_bytes,
+        ),
+        artifacts=(Artifact(name="printout.txt", path=str(spooled), size=printout.total),)
+        if spooled
+        else (),
+        warnings=warnings,
+        sandbox=info,
+    )
+
+
+def _nothing_ran(
+    execution_id: str,
+    status: Status,
+    code: str,
+    message: str,
+    *,
+    hint: str = "",
+    faults: tuple[str, ...] = (),
+) -> ExecutionResult:
+    return ExecutionResult(
+        execution_id=execution_id,
+        status=status,
+        started=False,
+        error=ErrorInfo(code=code, message=message, hint=hint, faults=faults),
+    )
+
+
+def _progress(on_output: OnOutput | None) -> Callable[[str], None] | None:
+    if on_output is None:
+        return None
+    return lambda text: on_output("progress", text)
