@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "AsyncExecutor": ".sandbox.executor",
     "Executor": ".sandbox.executor",
+    "CodeTool": ".serve.definitions",
     "ExecutionResult": ".sandbox.result",
     "Limits": ".sandbox.backend",
     "Policy": ".bridge.policy",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .sandbox.executor import AsyncExecutor as AsyncExecutor
     from .sandbox.executor import Executor as Executor
     from .sandbox.result import ExecutionResult as ExecutionResult
+    from .serve.definitions import CodeTool as CodeTool
     from .stubs.catalog import Catalog as Catalog
     from .stubs.tool import Effect as Effect
     from .stubs.tool import Tool as Tool

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from ..runtime.text import neutralise
+
 MODEL_CHARACTERS = 8_000
 """Default bound of `ExecutionResult.for_model`."""
 
@@ -146,15 +148,17 @@ class ExecutionResult:
 
         The printout comes first, then what went wrong and what was done. The error is kept whole
         as far as it fits; the printout gives way, head and tail kept, counts given. The script is
-        never repeated, except for the lines of its traceback.
+        never repeated, except for the lines of its traceback. Control, bidi and zero-width
+        characters are shown as escapes.
         """
-        after = cut_middle("\n".join(self._after()), max(characters * 3 // 4, 1))
+        after = cut_middle(neutralise("\n".join(self.remarks())), max(characters * 3 // 4, 1))
         room = characters - len(after) - (1 if after else 0)
-        printout = cut_middle(self.printout.rstrip("\n"), max(room, 0))
+        printout = cut_middle(neutralise(self.printout.rstrip("\n")), max(room, 0))
         text = "\n".join(part for part in (printout, after) if part)
         return text[:characters] or "(the script finished and printed nothing)"[:characters]
 
-    def _after(self) -> list[str]:
+    def remarks(self) -> list[str]:
+        """What there is to say besides the printout: cuts, failure, warnings. Not neutralised."""
         lines = []
         if self.truncated is not None:
             lines.append(

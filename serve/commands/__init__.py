@@ -1,0 +1,1 @@
+"""One file a command of `limbeck`, imported when the command is called."""

@@ -1,0 +1,93 @@
+"""`limbeck run`: one script from its file to its printout and exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from ...runtime.errors import ConfigurationError
+from ...runtime.text import neutralise
+from ...sandbox.result import ExecutionResult, Status
+from ..options import (
+    fail,
+    json_option,
+    load_configuration,
+    make_executor,
+    not_yet,
+    read_script,
+    sandbox_options,
+    tool_options,
+)
+
+EXIT_CODES = {
+    Status.OK: 0,
+    Status.ERROR: 1,
+    Status.KILLED: 1,
+    Status.REFUSED: 3,
+    Status.TIMEOUT: 4,
+    Status.MEMORY: 4,
+    Status.CPU: 4,
+    Status.OUTPUT: 4,
+    Status.PIDS: 4,
+    Status.CANCELLED: 4,
+    Status.UNAVAILABLE: 5,
+}
+
+_LATER = ("context", "approve", "request_text", "interaction_id", "data")
+
+
+@click.command("run")
+@click.argument("script")
+@tool_options
+@sandbox_options
+@click.option("--context", hidden=True)
+@click.option("--approve", hidden=True)
+@click.option("--request-text", hidden=True)
+@click.option("--interaction-id", hidden=True)
+@click.option("--data", hidden=True, multiple=True)
+@json_option
+def command(
+    script: str,
+    tools: tuple[str, ...],
+    scopes: tuple[str, ...],
+    config_path: Path | None,
+    gate: str | None,
+    backend: str | None,
+    limits: tuple[str, ...],
+    as_json: bool,
+    **later: object,
+) -> None:
+    """Run SCRIPT (a file, or - for standard input) and print what it prints."""
+    try:
+        for name in _LATER:
+            if later[name]:
+                not_yet(f"--{name.replace('_', '-')}")
+        text = read_script(script)
+        configuration = load_configuration(
+            config_path, gate=gate, backend=backend, limits=limits
+        )
+        with make_executor(tools, scopes, configuration) as executor:
+            result = executor.execute_code(text, on_output=None if as_json else _show)
+    except ConfigurationError as error:
+        fail(error, as_json)
+    except KeyboardInterrupt:
+        click.echo("[cancelled]", err=True)
+        sys.exit(EXIT_CODES[Status.CANCELLED])
+    _finish(result, as_json)
+
+
+def _show(stream: str, text: str) -> None:
+    click.echo(neutralise(text), nl=False, err=stream != "stdout")
+
+
+def _finish(result: ExecutionResult, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(result.to_dict()))
+    else:
+        # The printout is on the terminal already: what is left of the text for the model.
+        for line in result.remarks():
+            click.echo(neutralise(line), err=True)
+    sys.exit(EXIT_CODES[result.status])
