@@ -108,9 +108,7 @@ async def _on_tool_loop(call: ToolCall, coroutine: Coroutine[Any, Any, Any]) -> 
     return await asyncio.wrap_future(_submit(call, coroutine))
 
 
-def _submit(
-    call: ToolCall, coroutine: Coroutine[Any, Any, Any]
-) -> concurrent.futures.Future[Any]:
+def _submit(call: ToolCall, coroutine: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:
     try:
         return asyncio.run_coroutine_threadsafe(coroutine, call.execution.tool_loop)
     except RuntimeError:

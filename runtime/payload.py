@@ -36,8 +36,10 @@ def encode(value: Any, *, default: Callable[[Any], Any] | None = None) -> bytes:
             return {"$bytes": binascii.b2a_base64(item, newline=False).decode()}
         if default is not None:
             return default(item)
-        raise PayloadError(f"a {type(item).__name__} is not plain data; send str, int, float, "
-                           "bool, None, list, dict or bytes")
+        raise PayloadError(
+            f"a {type(item).__name__} is not plain data; send str, int, float, "
+            "bool, None, list, dict or bytes"
+        )
 
     try:
         # An escaped user key would hide among the encoder's own, so it is looked for first.

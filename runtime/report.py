@@ -89,9 +89,7 @@ def _hint(error: BaseException) -> str:
     return ""
 
 
-def _render(
-    frames: Sequence[traceback.FrameSummary], last: str, error: BaseException
-) -> str:
+def _render(frames: Sequence[traceback.FrameSummary], last: str, error: BaseException) -> str:
     kept = list(frames)
     left_out = len(kept) - MAX_FRAMES
     lines = []

@@ -20,7 +20,15 @@ class FromSandbox(_message.Message):
     credits: _containers.RepeatedCompositeFieldContainer[Credit]
     cancels: _containers.RepeatedScalarFieldContainer[int]
     done: Done
-    def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., token: _Optional[bytes] = ..., calls: _Optional[_Iterable[_Union[ToolCall, _Mapping]]] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., cancels: _Optional[_Iterable[int]] = ..., done: _Optional[_Union[Done, _Mapping]] = ...) -> None: ...
+    def __init__(
+        self,
+        hello: _Optional[_Union[Hello, _Mapping]] = ...,
+        token: _Optional[bytes] = ...,
+        calls: _Optional[_Iterable[_Union[ToolCall, _Mapping]]] = ...,
+        credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ...,
+        cancels: _Optional[_Iterable[int]] = ...,
+        done: _Optional[_Union[Done, _Mapping]] = ...,
+    ) -> None: ...
 
 class FromHost(_message.Message):
     __slots__ = ("job", "results")
@@ -28,7 +36,11 @@ class FromHost(_message.Message):
     RESULTS_FIELD_NUMBER: _ClassVar[int]
     job: Job
     results: _containers.RepeatedCompositeFieldContainer[ToolResult]
-    def __init__(self, job: _Optional[_Union[Job, _Mapping]] = ..., results: _Optional[_Iterable[_Union[ToolResult, _Mapping]]] = ...) -> None: ...
+    def __init__(
+        self,
+        job: _Optional[_Union[Job, _Mapping]] = ...,
+        results: _Optional[_Iterable[_Union[ToolResult, _Mapping]]] = ...,
+    ) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "python", "gate")
@@ -38,7 +50,12 @@ class Hello(_message.Message):
     protocol: int
     python: str
     gate: str
-    def __init__(self, protocol: _Optional[int] = ..., python: _Optional[str] = ..., gate: _Optional[str] = ...) -> None: ...
+    def __init__(
+        self,
+        protocol: _Optional[int] = ...,
+        python: _Optional[str] = ...,
+        gate: _Optional[str] = ...,
+    ) -> None: ...
 
 class Job(_message.Message):
     __slots__ = ("execution_id", "token", "script", "gate", "max_inflight", "max_arguments")
@@ -54,7 +71,15 @@ class Job(_message.Message):
     gate: bool
     max_inflight: int
     max_arguments: int
-    def __init__(self, execution_id: _Optional[str] = ..., token: _Optional[bytes] = ..., script: _Optional[str] = ..., gate: _Optional[bool] = ..., max_inflight: _Optional[int] = ..., max_arguments: _Optional[int] = ...) -> None: ...
+    def __init__(
+        self,
+        execution_id: _Optional[str] = ...,
+        token: _Optional[bytes] = ...,
+        script: _Optional[str] = ...,
+        gate: _Optional[bool] = ...,
+        max_inflight: _Optional[int] = ...,
+        max_arguments: _Optional[int] = ...,
+    ) -> None: ...
 
 class ToolCall(_message.Message):
     __slots__ = ("id", "tool", "arguments")
@@ -64,7 +89,12 @@ class ToolCall(_message.Message):
     id: int
     tool: str
     arguments: bytes
-    def __init__(self, id: _Optional[int] = ..., tool: _Optional[str] = ..., arguments: _Optional[bytes] = ...) -> None: ...
+    def __init__(
+        self,
+        id: _Optional[int] = ...,
+        tool: _Optional[str] = ...,
+        arguments: _Optional[bytes] = ...,
+    ) -> None: ...
 
 class Credit(_message.Message):
     __slots__ = ("id", "parts")
@@ -88,7 +118,15 @@ class ToolResult(_message.Message):
     stream: bool
     rows: _containers.RepeatedScalarFieldContainer[bytes]
     last: bool
-    def __init__(self, id: _Optional[int] = ..., value: _Optional[bytes] = ..., error: _Optional[bytes] = ..., stream: _Optional[bool] = ..., rows: _Optional[_Iterable[bytes]] = ..., last: _Optional[bool] = ...) -> None: ...
+    def __init__(
+        self,
+        id: _Optional[int] = ...,
+        value: _Optional[bytes] = ...,
+        error: _Optional[bytes] = ...,
+        stream: _Optional[bool] = ...,
+        rows: _Optional[_Iterable[bytes]] = ...,
+        last: _Optional[bool] = ...,
+    ) -> None: ...
 
 class Done(_message.Message):
     __slots__ = ("exit_code", "error")

@@ -1,8 +1,8 @@
 """The two faces of one core: `AsyncExecutor` for a program with a loop, `Executor` for one without.
 
-    with Executor([orders], scopes={"orders:read"}) as executor:
-        result = executor.execute_code("from tools import orders\\nprint(orders.get_order(4521))")
-        print(result.for_model())
+with Executor([orders], scopes={"orders:read"}) as executor:
+    result = executor.execute_code("from tools import orders\\nprint(orders.get_order(4521))")
+    print(result.for_model())
 """
 
 from __future__ import annotations

@@ -131,9 +131,7 @@ class LiveSandbox:
             "done": listener.done,
         }
         try:
-            await asyncio.wait(
-                events.values(), timeout=wall, return_when=asyncio.FIRST_COMPLETED
-            )
+            await asyncio.wait(events.values(), timeout=wall, return_when=asyncio.FIRST_COMPLETED)
             self.wall = time.monotonic() - began
             return await self._what_ended(events)
         finally:

@@ -42,7 +42,7 @@ class Printout:
         if data:
             self._tail.append(data)
             self._tail_size += len(data)
-            while self._tail_size - len(self._tail[0]) >= self._tail_room:
+            while self._tail and self._tail_size - len(self._tail[0]) >= self._tail_room:
                 self._tail_size -= len(self._tail.popleft())
 
     @property

@@ -167,7 +167,9 @@ def _signalled(number: int) -> ErrorInfo:
         name = signal.Signals(number).name
     except ValueError:
         name = "unknown"
-    return ErrorInfo(code="signal", message=f"the script's process died of signal {number} ({name})")
+    return ErrorInfo(
+        code="signal", message=f"the script's process died of signal {number} ({name})"
+    )
 
 
 def _read(data: bytes) -> dict[str, Any]:

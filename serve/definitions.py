@@ -1,9 +1,9 @@
 """The one tool as each SDK takes it: a definition, a handler, a plain function.
 
-    code = CodeTool(executor)
-    code.tool_spec("anthropic")            # {"name": "execute_code", ...}
-    code.handle(name, arguments)           # the text that goes back to the model
-    code.as_tool()                         # a typed function for SDKs that take one
+code = CodeTool(executor)
+code.tool_spec("anthropic")            # {"name": "execute_code", ...}
+code.handle(name, arguments)           # the text that goes back to the model
+code.as_tool()                         # a typed function for SDKs that take one
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _code(name: str, arguments: Mapping[str, Any] | str) -> str | _Misuse:
         try:
             arguments = json.loads(arguments)
         except ValueError as error:
-            return _Misuse(f"The arguments are not JSON ({error}). Send {{\"code\": \"...\"}}.")
+            return _Misuse(f'The arguments are not JSON ({error}). Send {{"code": "..."}}.')
     if not isinstance(arguments, Mapping) or not isinstance(arguments.get("code"), str):
         return _Misuse(f'{TOOL_NAME} takes one argument, a text: {{"code": "print(1)"}}.')
     unknown = [key for key in arguments if key != "code"]

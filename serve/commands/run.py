@@ -66,9 +66,7 @@ def command(
             if later[name]:
                 not_yet(f"--{name.replace('_', '-')}")
         text = read_script(script)
-        configuration = load_configuration(
-            config_path, gate=gate, backend=backend, limits=limits
-        )
+        configuration = load_configuration(config_path, gate=gate, backend=backend, limits=limits)
         with make_executor(tools, scopes, configuration) as executor:
             result = executor.execute_code(text, on_output=None if as_json else _show)
     except ConfigurationError as error:

@@ -1,0 +1,77 @@
+"""The printout: counted whole, kept head and tail, spooled when long, never more than a bound."""
+
+import os
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limbeck.sandbox.printout import Printout, remove_expired
+
+
+@given(st.lists(st.binary(max_size=40), max_size=30), st.integers(1, 60))
+def test_head_and_tail_are_the_text_s_own(chunks: list[bytes], kept: int) -> None:
+    printout = Printout(kept=kept)
+    for chunk in chunks:
+        printout.feed(chunk)
+    whole = b"".join(chunks)
+    assert printout.total == len(whole)
+    assert printout.kept == min(len(whole), kept)
+    text = printout.text()
+    if len(whole) <= kept:
+        assert text == whole.decode("utf-8", "replace")
+        assert not printout.truncated
+    else:
+        head, tail = whole[: kept - kept // 2], whole[len(whole) - kept // 2 :]
+        assert text.startswith(head.decode("utf-8", "replace"))
+        assert text.endswith(tail.decode("utf-8", "replace"))
+        assert f"{len(whole) - kept:,} bytes left out" in text
+
+
+def test_memory_is_bounded_by_what_is_kept() -> None:
+    printout = Printout(kept=1_000)
+    for _ in range(1_000):
+        printout.feed(b"x" * 4_096)
+    assert sum(map(len, printout._tail)) <= 500 + 4_096
+    assert len(printout._head) == 500
+
+
+def test_a_short_printout_touches_no_file(tmp_path: Path) -> None:
+    printout = Printout(kept=100, spool=tmp_path / "p" / "a.txt")
+    printout.feed(b"x" * 100)
+    printout.close()
+    assert printout.spooled is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_whole_of_a_long_one_is_in_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "p" / "a.txt"
+    printout = Printout(kept=10, spool=path)
+    chunks = [f"line {number}\n".encode() for number in range(100)]
+    for chunk in chunks:
+        printout.feed(chunk)
+    printout.close()
+    assert printout.spooled == path
+    assert path.read_bytes() == b"".join(chunks)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_file_that_cannot_be_written_is_told_and_loses_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.symlink_to(tmp_path / "elsewhere")
+    printout = Printout(kept=4, spool=path)
+    printout.feed(b"abcdefgh")
+    assert printout.spooled is None
+    assert printout.spool_error
+    assert printout.text().startswith("ab")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_old_printouts_are_removed(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.txt", tmp_path / "new.txt"
+    old.write_text("x")
+    new.write_text("x")
+    os.utime(old, (0, 0))
+    remove_expired(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["new.txt"]
