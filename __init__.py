@@ -28,7 +28,7 @@ _HOMES = {
     "ToolFailed": ".runtime.errors",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from .bridge.policy import Policy as Policy

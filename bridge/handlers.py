@@ -64,7 +64,7 @@ class HandlerRunner:
         def produce() -> None:
             try:
                 iterator = call.tool.handler(**arguments)
-            except BaseException as error:  # noqa: BLE001 - a handler may raise anything
+            except BaseException as error:
                 queue.fail(error)
             else:
                 queue.fill_from(iterator)

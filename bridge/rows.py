@@ -8,6 +8,7 @@ travel together, and neither side holds more than a few messages.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -40,7 +41,7 @@ class RowQueue:
                     self._changed.wait_for(self._has_room)
                 if not self._put(row):
                     break
-        except BaseException as error:  # noqa: BLE001 - a handler may raise anything
+        except BaseException as error:
             self.fail(error)
         else:
             self._end(None)
@@ -142,7 +143,5 @@ class RowQueue:
 def _close_quietly(iterator: Iterator[Any]) -> None:
     close = getattr(iterator, "close", None)
     if close is not None:
-        try:
+        with contextlib.suppress(Exception):  # the stream has ended; its answer is given
             close()
-        except Exception:  # noqa: BLE001, S110 - the stream has ended; its answer is given
-            pass

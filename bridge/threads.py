@@ -78,7 +78,7 @@ class _Job:
             return  # Timed out in the queue: it must not start any more.
         try:
             value, error = self.function(), None
-        except BaseException as raised:  # noqa: BLE001 - a handler may raise anything
+        except BaseException as raised:
             value, error = None, raised
         try:
             self.loop.call_soon_threadsafe(self._settle, value, error)

@@ -53,7 +53,7 @@ def _message(error: BaseException) -> str:
         return f"{error.tool}: {error.message}" if error.tool else error.message
     try:
         return str(error)
-    except Exception as broken:  # noqa: BLE001 - the script's own __str__ may do anything
+    except Exception as broken:
         return f"<{type(broken).__name__} in __str__>"
 
 

@@ -1,13 +1,15 @@
-from google.protobuf.internal import containers as _containers
+from collections.abc import Iterable as _Iterable
+from collections.abc import Mapping as _Mapping
+from typing import ClassVar as _ClassVar
+
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
-from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+from google.protobuf.internal import containers as _containers
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class FromSandbox(_message.Message):
-    __slots__ = ("hello", "token", "calls", "credits", "cancels", "done")
+    __slots__ = ("calls", "cancels", "credits", "done", "hello", "token")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
@@ -22,12 +24,12 @@ class FromSandbox(_message.Message):
     done: Done
     def __init__(
         self,
-        hello: _Optional[_Union[Hello, _Mapping]] = ...,
-        token: _Optional[bytes] = ...,
-        calls: _Optional[_Iterable[_Union[ToolCall, _Mapping]]] = ...,
-        credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ...,
-        cancels: _Optional[_Iterable[int]] = ...,
-        done: _Optional[_Union[Done, _Mapping]] = ...,
+        hello: Hello | _Mapping | None = ...,
+        token: bytes | None = ...,
+        calls: _Iterable[ToolCall | _Mapping] | None = ...,
+        credits: _Iterable[Credit | _Mapping] | None = ...,
+        cancels: _Iterable[int] | None = ...,
+        done: Done | _Mapping | None = ...,
     ) -> None: ...
 
 class FromHost(_message.Message):
@@ -38,12 +40,12 @@ class FromHost(_message.Message):
     results: _containers.RepeatedCompositeFieldContainer[ToolResult]
     def __init__(
         self,
-        job: _Optional[_Union[Job, _Mapping]] = ...,
-        results: _Optional[_Iterable[_Union[ToolResult, _Mapping]]] = ...,
+        job: Job | _Mapping | None = ...,
+        results: _Iterable[ToolResult | _Mapping] | None = ...,
     ) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "python", "gate")
+    __slots__ = ("gate", "protocol", "python")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     PYTHON_FIELD_NUMBER: _ClassVar[int]
     GATE_FIELD_NUMBER: _ClassVar[int]
@@ -52,13 +54,13 @@ class Hello(_message.Message):
     gate: str
     def __init__(
         self,
-        protocol: _Optional[int] = ...,
-        python: _Optional[str] = ...,
-        gate: _Optional[str] = ...,
+        protocol: int | None = ...,
+        python: str | None = ...,
+        gate: str | None = ...,
     ) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("execution_id", "token", "script", "gate", "max_inflight", "max_arguments")
+    __slots__ = ("execution_id", "gate", "max_arguments", "max_inflight", "script", "token")
     EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     SCRIPT_FIELD_NUMBER: _ClassVar[int]
@@ -73,16 +75,16 @@ class Job(_message.Message):
     max_arguments: int
     def __init__(
         self,
-        execution_id: _Optional[str] = ...,
-        token: _Optional[bytes] = ...,
-        script: _Optional[str] = ...,
-        gate: _Optional[bool] = ...,
-        max_inflight: _Optional[int] = ...,
-        max_arguments: _Optional[int] = ...,
+        execution_id: str | None = ...,
+        token: bytes | None = ...,
+        script: str | None = ...,
+        gate: bool | None = ...,
+        max_inflight: int | None = ...,
+        max_arguments: int | None = ...,
     ) -> None: ...
 
 class ToolCall(_message.Message):
-    __slots__ = ("id", "tool", "arguments")
+    __slots__ = ("arguments", "id", "tool")
     ID_FIELD_NUMBER: _ClassVar[int]
     TOOL_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
@@ -91,9 +93,9 @@ class ToolCall(_message.Message):
     arguments: bytes
     def __init__(
         self,
-        id: _Optional[int] = ...,
-        tool: _Optional[str] = ...,
-        arguments: _Optional[bytes] = ...,
+        id: int | None = ...,
+        tool: str | None = ...,
+        arguments: bytes | None = ...,
     ) -> None: ...
 
 class Credit(_message.Message):
@@ -102,10 +104,10 @@ class Credit(_message.Message):
     PARTS_FIELD_NUMBER: _ClassVar[int]
     id: int
     parts: int
-    def __init__(self, id: _Optional[int] = ..., parts: _Optional[int] = ...) -> None: ...
+    def __init__(self, id: int | None = ..., parts: int | None = ...) -> None: ...
 
 class ToolResult(_message.Message):
-    __slots__ = ("id", "value", "error", "stream", "rows", "last")
+    __slots__ = ("error", "id", "last", "rows", "stream", "value")
     ID_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
@@ -120,18 +122,18 @@ class ToolResult(_message.Message):
     last: bool
     def __init__(
         self,
-        id: _Optional[int] = ...,
-        value: _Optional[bytes] = ...,
-        error: _Optional[bytes] = ...,
-        stream: _Optional[bool] = ...,
-        rows: _Optional[_Iterable[bytes]] = ...,
-        last: _Optional[bool] = ...,
+        id: int | None = ...,
+        value: bytes | None = ...,
+        error: bytes | None = ...,
+        stream: bool | None = ...,
+        rows: _Iterable[bytes] | None = ...,
+        last: bool | None = ...,
     ) -> None: ...
 
 class Done(_message.Message):
-    __slots__ = ("exit_code", "error")
+    __slots__ = ("error", "exit_code")
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     exit_code: int
     error: bytes
-    def __init__(self, exit_code: _Optional[int] = ..., error: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, exit_code: int | None = ..., error: bytes | None = ...) -> None: ...

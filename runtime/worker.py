@@ -61,7 +61,7 @@ def _run(job: Job) -> tuple[int, dict[str, Any] | None]:
         _settle()
     except SystemExit as leaving:
         return _exit_code(leaving), None
-    except BaseException as error:  # noqa: BLE001 - the model sees every end of its script
+    except BaseException as error:
         return 1, report.of_exception(error)
     return 0, None
 

@@ -168,7 +168,7 @@ class Sandbox(Protocol):
         """What has been used so far; cheap enough for four times a second."""
 
     async def wait(self) -> ExitReport:
-        """Wait until no process of the sandbox lives. Any number of callers, any number of times."""
+        """Wait until no process of the sandbox lives; any number of callers may."""
 
     async def kill(self) -> ExitReport:
         """SIGKILL everything inside and wait for it. Idempotent."""

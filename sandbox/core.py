@@ -12,6 +12,7 @@ import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..bridge.audit import AuditLog
 from ..bridge.handlers import HandlerRunner
@@ -84,27 +85,29 @@ class Core:
         self._slots = asyncio.Semaphore(settings.max_sandboxes)
         self._checking = asyncio.Lock()
         self._vetter: Vetter | None = None
-        self._running: set[asyncio.Event] = set()
+        self._running: dict[asyncio.Task[Any], asyncio.Event] = {}
         self._spool = spool_folder()
         remove_expired(self._spool)
 
     async def execute(self, request: Request) -> ExecutionResult:
         """Run one script from its text to its result."""
         execution_id = uuid.uuid4().hex
-        self._running.add(request.cancel)
+        task = asyncio.current_task()
+        assert task is not None, "a coroutine of ours runs in a task"
+        self._running[task] = request.cancel
         try:
             return await self._execute(request, execution_id)
         except SandboxUnavailable as error:
             return _nothing_ran(execution_id, Status.UNAVAILABLE, "unavailable", str(error))
         finally:
-            self._running.discard(request.cancel)
+            del self._running[task]
 
     async def close(self) -> None:
         """Cancel what runs, and release threads and the vetting child."""
-        for cancel in list(self._running):
+        for cancel in self._running.values():
             cancel.set()
-        while self._running:
-            await asyncio.sleep(0.01)
+        if self._running:
+            await asyncio.wait(list(self._running))
         if self._vetter is not None:
             await self._vetter.close()
         self._pool.close()

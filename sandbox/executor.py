@@ -260,7 +260,7 @@ class _Relay:
             return
         try:
             self._on_output(stream, text)
-        except Exception as error:  # noqa: BLE001 - raised again where execute_code is awaited
+        except Exception as error:
             self.error = error
             self._cancel()
 
@@ -336,5 +336,5 @@ def _backend(
 @atexit.register
 def _close_all() -> None:
     """Leave nothing behind when the program forgot to close; bounded, for a process that ends."""
-    futures = [face._submit_close() for face in list(_open)]  # noqa: SLF001 - our own
+    futures = [face._submit_close() for face in list(_open)]
     concurrent.futures.wait([future for future in futures if future], timeout=CLOSE_SECONDS)

@@ -71,7 +71,7 @@ def _thread(name: str) -> LoopThread:
 
 
 def _forget() -> None:
-    global _lock  # noqa: PLW0603 - a lock held at the fork stays locked in the child
+    global _lock
     _threads.clear()
     _lock = threading.Lock()
 
