@@ -109,10 +109,9 @@ class Channel:
         data = b"" if error is None else json.dumps(error).encode()
         self._outbox.put(FromSandbox(done=Done(exit_code=exit_code, error=data)))
 
-    def wait_for_end(self) -> None:
-        """Block until the host has ended the stream."""
-        for _ in self._answers:
-            pass
+    def close(self) -> None:
+        """End the stream; every waiting call raises BridgeClosed."""
+        self._channel.close()
 
     def _send(
         self, tool: str, arguments: dict[str, Any]
