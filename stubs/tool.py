@@ -1,0 +1,349 @@
+"""The seam of the tools: Tool, ToolSpec, Toolset and the decorators.
+
+    orders = Toolset("orders", "Orders of the shop.")
+
+    @orders.tool(effect="read")
+    def get_order(order_id: int) -> Order:
+        \"\"\"Look an order up by its number.\"\"\"
+
+One source of truth: the function. Name, description, input and output schema come from it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any, Self, TypeVar, overload
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+
+from ..runtime import payload
+from ..runtime.errors import ConfigurationError, InvalidArguments, ResultInvalid
+from .context import ToolContext as ToolContext
+from .contract import Contract, HandlerKind, derive
+from .effect import Effect as Effect
+from .problems import told
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+RESERVED = frozenset({"search", "describe", "call_many", "emit", "aio", "help"})
+"""Names of helpers in the `tools` package; a toolset of that name gets a trailing `_`."""
+
+APPROVALS = ("default", "allow", "ask", "deny")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool's contract, without its handler: what is shown, checked and decided."""
+
+    toolset: str
+    name: str
+    """As the stub names it: an identifier."""
+    description: str
+    input_schema: dict[str, Any]
+    """JSON Schema of the arguments, an object."""
+    output_schema: dict[str, Any] | None
+    """JSON Schema of the result, or of one row when streamed; None when nothing is declared."""
+    effect: Effect = Effect.DESTRUCTIVE
+    scopes: frozenset[str] = frozenset()
+    """All of them are needed."""
+    approval: str = "default"
+    """default, ask or deny: an author may only tighten what the effect asks for."""
+    timeout: float | None = None
+    """Seconds; None is the operator's default."""
+    max_calls: int | None = None
+    cooldown_seconds: float | None = None
+    side_effects: str = ""
+    version: str = ""
+    idempotent: bool = False
+    streamed: bool = False
+
+    @property
+    def qualified(self) -> str:
+        """"orders.get_order": the name on the wire."""
+        return f"{self.toolset}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A contract with the handler that keeps it."""
+
+    spec: ToolSpec
+    handler: Callable[..., Any] = field(repr=False)
+    kind: HandlerKind
+    context_parameter: str | None
+    parameters: tuple[str, ...]
+    model: type[BaseModel] = field(repr=False)
+    adapter: TypeAdapter[Any] = field(repr=False)
+
+    def read_arguments(self, raw: bytes) -> dict[str, Any]:
+        """The handler's keyword arguments from a sandbox's JSON, strictly.
+
+        "123" is never 123. Raises InvalidArguments with every fault at once.
+        """
+        try:
+            value = payload.decode_strict(raw)
+        except payload.PayloadError as error:
+            raise InvalidArguments(self.spec.qualified, [str(error)], self.parameters) from None
+        if b'"$' in raw:
+            raw = to_json(value, bytes_mode="base64")
+        try:
+            # JSON mode: a datetime is its ISO text, an Enum its value, a model its dict.
+            arguments = self.model.model_validate_json(raw, strict=True)
+        except ValidationError as error:
+            raise InvalidArguments(self.spec.qualified, told(error), self.parameters) from None
+        sent = arguments.model_fields_set
+        return {
+            name: getattr(arguments, f"p{index}")
+            for index, name in enumerate(self.parameters)
+            if f"p{index}" in sent
+        }
+
+    def write_result(self, value: Any) -> bytes:
+        """The payload of a handler's value, checked against the declared type.
+
+        Raises ResultInvalid.
+        """
+        return self._write(value, "the result")
+
+    def write_row(self, value: Any) -> bytes:
+        """The payload of one row of a streamed result. Raises ResultInvalid."""
+        return self._write(value, "a row")
+
+    def _write(self, value: Any, subject: str) -> bytes:
+        adapter = self.adapter
+        try:
+            try:
+                checked = adapter.validate_python(value, strict=True)
+            except ValidationError:
+                # What is no instance may be the plain form of one: a dict of a model.
+                checked = adapter.validate_json(to_json(value, bytes_mode="base64"), strict=True)
+            plain = adapter.dump_python(checked, by_alias=True, warnings="error")
+            return payload.encode(plain, default=to_jsonable_python)
+        except ValidationError as error:
+            raise ResultInvalid(self.spec.qualified, told(error, subject)) from None
+        except (PydanticSerializationError, payload.PayloadError, ValueError, TypeError) as error:
+            problem = f"{subject}: {(str(error).splitlines() or [''])[0][:300]}"
+            raise ResultInvalid(self.spec.qualified, [problem]) from None
+
+
+class Toolset:
+    """A named group of tools; a module of that name in the script."""
+
+    def __init__(self, name: str, description: str = "") -> None:
+        """Raises ConfigurationError when the name cannot be a module's."""
+        self.name = module_name(name)
+        self.description = description
+        self._tools: dict[str, Tool] = {}
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """In the order of their making."""
+        return tuple(self._tools.values())
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self.tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+
+    @overload
+    def tool(self, /, **options: Any) -> Callable[[F], F]: ...
+
+    def tool(self, function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+        """Decorate a function: it becomes a tool and stays what it is. Options as in `add`."""
+
+        def decorate(function: F) -> F:
+            self.add(function, **options)
+            return function
+
+        return decorate if function is None else decorate(function)
+
+    def add(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        effect: Effect | str = Effect.DESTRUCTIVE,
+        scopes: Collection[str] = (),
+        approval: str = "default",
+        timeout: float | None = None,
+        max_calls: int | None = None,
+        cooldown_seconds: float | None = None,
+        side_effects: str = "",
+        version: str = "",
+        idempotent: bool = False,
+    ) -> Tool:
+        """Make a tool of a function.
+
+        Args:
+            function: Plain, coroutine, or generator function of either kind.
+            name: When the function's own is not wanted.
+            description: When the docstring's is not wanted.
+            effect: read, write or destructive; what does not say is destructive.
+            scopes: All that a session needs to see the tool.
+            approval: ask or deny, to ask for more than the effect does.
+            timeout: Seconds that the handler may take.
+            max_calls: Calls in one execution.
+            cooldown_seconds: Between a call and its reversal.
+            side_effects: What it does besides; shown to the model.
+            version: Shown and audited.
+            idempotent: A repeated call changes nothing more.
+
+        Raises:
+            ConfigurationError: It names toolset, function and parameter.
+        """
+        tool_name = member_name(name or getattr(function, "__name__", ""))
+        qualified = f"{self.name}.{tool_name}"
+        if tool_name in self._tools:
+            other = _origin(self._tools[tool_name].handler)
+            raise ConfigurationError(
+                qualified, f"two tools of that name: {other} and {_origin(function)}"
+            )
+        contract = derive(function, qualified)
+        spec = ToolSpec(
+            toolset=self.name,
+            name=tool_name,
+            description=description if description is not None else contract.description,
+            input_schema=contract.input_schema,
+            output_schema=contract.output_schema,
+            effect=_effect(effect, qualified),
+            scopes=_scopes(scopes, qualified),
+            approval=_approval(approval, qualified),
+            timeout=_positive(timeout, f"{qualified}: timeout"),
+            max_calls=max_calls,
+            cooldown_seconds=_positive(cooldown_seconds, f"{qualified}: cooldown_seconds"),
+            side_effects=side_effects,
+            version=version,
+            idempotent=idempotent,
+            streamed=contract.kind in (HandlerKind.GENERATOR, HandlerKind.ASYNC_GENERATOR),
+        )
+        made = _tool(spec, function, contract)
+        self._tools[tool_name] = made
+        return made
+
+    @classmethod
+    def from_functions(cls, name: str, functions: Iterable[Callable[..., Any]]) -> Self:
+        """A toolset of functions, with the options of their `@tool`, if they have one."""
+        functions = list(functions)
+        made = cls(name)
+        for function in functions:
+            made.add(function, **getattr(function, "__limbeck_tool__", {}))
+        return made
+
+    @classmethod
+    def from_module(cls, module: ModuleType) -> Self:
+        """A toolset of a module's functions that are marked with `@tool`."""
+        functions = [
+            value
+            for value in vars(module).values()
+            if hasattr(value, "__limbeck_tool__") and value.__module__ == module.__name__
+        ]
+        made = cls.from_functions(module.__name__.rpartition(".")[2], functions)
+        made.description = inspect.getdoc(module) or ""
+        return made
+
+
+@overload
+def tool(function: F, /) -> F: ...
+
+
+@overload
+def tool(**options: Any) -> Callable[[F], F]: ...
+
+
+def tool(function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
+    """Mark a function, so that its module can be loaded as a toolset. Options as in Toolset.add."""
+
+    def decorate(function: F) -> F:
+        function.__limbeck_tool__ = options  # type: ignore[attr-defined]
+        return function
+
+    return decorate if function is None else decorate(function)
+
+
+def module_name(name: str) -> str:
+    """A toolset's name as a module's: reserved names get a trailing `_`."""
+    made = member_name(name)
+    if made in RESERVED or made in sys.stdlib_module_names:
+        return f"{made}_"
+    return made
+
+
+def member_name(name: str) -> str:
+    """A tool's name as an identifier: other characters become `_`, keywords get one behind."""
+    made = "".join(
+        character if character == "_" or character.isalnum() else "_" for character in name
+    ).lstrip("_")
+    if made[:1].isdigit():
+        made = f"n{made}"
+    if not made.isidentifier():
+        raise ConfigurationError(
+            repr(name)[:80], "it is not a name", "use letters, digits and underscores."
+        )
+    return f"{made}_" if keyword.iskeyword(made) or keyword.issoftkeyword(made) else made
+
+
+def _tool(spec: ToolSpec, function: Callable[..., Any], contract: Contract) -> Tool:
+    return Tool(
+        spec=spec,
+        handler=function,
+        kind=contract.kind,
+        context_parameter=contract.context_parameter,
+        parameters=contract.parameters,
+        model=contract.model,
+        adapter=contract.adapter,
+    )
+
+
+def _origin(function: Callable[..., Any]) -> str:
+    module = getattr(function, "__module__", "?")
+    return f"{module}.{getattr(function, '__qualname__', repr(function))}"
+
+
+def _effect(effect: Effect | str, tool: str) -> Effect:
+    try:
+        return Effect(effect)
+    except ValueError:
+        known = ", ".join(Effect)
+        raise ConfigurationError(
+            f"{tool}: effect", f"{effect!r} is not known", f"the effects are: {known}."
+        ) from None
+
+
+def _scopes(scopes: Collection[str], tool: str) -> frozenset[str]:
+    if isinstance(scopes, str):
+        raise ConfigurationError(f"{tool}: scopes", "a single text", f"write {{{scopes!r}}}.")
+    for scope in scopes:
+        if not isinstance(scope, str) or not scope or scope == "*":
+            raise ConfigurationError(f"{tool}: scopes", f"{scope!r} is not a scope")
+    return frozenset(scopes)
+
+
+def _approval(approval: str, tool: str) -> str:
+    if approval not in APPROVALS:
+        raise ConfigurationError(
+            f"{tool}: approval", f"{approval!r} is not known", "write ask or deny."
+        )
+    if approval == "allow":
+        raise ConfigurationError(
+            f"{tool}: approval",
+            "a tool may only ask for more than its effect does",
+            "the operator allows it in policy.unconfirmed_destructive.",
+        )
+    return approval
+
+
+def _positive(value: float | None, key: str) -> float | None:
+    if value is not None and not value > 0:
+        raise ConfigurationError(key, f"{value!r} must be above 0")
+    return value
