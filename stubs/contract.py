@@ -22,6 +22,7 @@ from pydantic.fields import FieldInfo
 from ..runtime.errors import ConfigurationError
 from .context import ToolContext
 from .docstring import read_docstring
+from .typeddicts import twin
 
 
 class HandlerKind(StrEnum):
@@ -112,7 +113,8 @@ def _kind(function: Callable[..., Any]) -> HandlerKind:
 
 def _hints(function: Callable[..., Any], tool: str) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(function, include_extras=True)
+        hints = typing.get_type_hints(function, include_extras=True)
+        return {name: twin(hint) for name, hint in hints.items()}
     except Exception as error:
         raise ConfigurationError(
             tool,

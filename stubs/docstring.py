@@ -38,17 +38,13 @@ def read_docstring(function: Callable[..., Any]) -> Doc:
             returns = _flat(" ".join(item.description for item in section.value))
         elif section.kind.value == "text":
             description.append(section.value.strip())
-    return Doc(
-        description="\n\n".join(description).strip(), parameters=parameters, returns=returns
-    )
+    return Doc(description="\n\n".join(description).strip(), parameters=parameters, returns=returns)
 
 
 def _style(text: str, parser: Any) -> Any:
     if ":param " in text or ":returns:" in text or ":return:" in text:
         return parser.sphinx
-    underlined = any(
-        line.strip() and set(line.strip()) == {"-"} for line in text.splitlines()[1:]
-    )
+    underlined = any(line.strip() and set(line.strip()) == {"-"} for line in text.splitlines()[1:])
     return parser.numpy if underlined else parser.google
 
 

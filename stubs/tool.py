@@ -65,7 +65,7 @@ class ToolSpec:
 
     @property
     def qualified(self) -> str:
-        """"orders.get_order": the name on the wire."""
+        """ "orders.get_order": the name on the wire."""
         return f"{self.toolset}.{self.name}"
 
 

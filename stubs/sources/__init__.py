@@ -1,1 +1,1 @@
-
+"""Where tools come from: one file an origin."""
