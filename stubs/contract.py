@@ -176,9 +176,7 @@ def _adapter(annotation: Any, what: str) -> TypeAdapter[Any]:
 def _result_type(kind: HandlerKind, annotation: Any) -> Any:
     if kind not in (HandlerKind.GENERATOR, HandlerKind.ASYNC_GENERATOR):
         return annotation
-    base, metadata = annotation, ()
-    if get_origin(annotation) is Annotated:
-        base, *metadata = get_args(annotation)  # type: ignore[assignment]
+    base = annotation.__origin__ if get_origin(annotation) is Annotated else annotation
     if get_origin(base) in _ROW_TYPES and get_args(base):
         return get_args(base)[0]
     return inspect.Signature.empty
