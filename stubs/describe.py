@@ -1,7 +1,7 @@
 """The definition of the one tool: how to call the others, and which there are, within a budget.
 
-The more tools there are, the less is said of each: signatures, then one line a tool, then names of
-toolsets, then as many of these as fit. The size never depends on the number of tools.
+The more tools there are, the less is said of each: whole stubs, then signatures, then one line a
+tool, then names of toolsets, then as many of these as fit. The size never depends on the number of tools.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from ..runtime.text import neutralise
 from .catalog import Catalog, ToolsetView
-from .render import signature
+from .render import render_toolset, signature
 
 TOOL_NAME = "execute_code"
 
@@ -19,9 +19,9 @@ BUDGET = 6_000
 """Characters of the whole description, unless the caller says otherwise."""
 
 _HEAD = """\
-Run a Python script in a sandbox. Only what it prints comes back: filter and sum up in the script, \
-print the answer. Tools are functions of modules: `from tools import {example}`. A failed call raises \
-ToolError. Files in /workspace last as long as the script. No network."""
+Run a Python script in a sandbox. Only what it prints comes back: filter and sum up in the \
+script, print the answer. Tools are functions of modules: `from tools import {example}`. A failed \
+call raises ToolError. Files in /workspace last as long as the script. No network."""
 
 
 def input_schema() -> dict[str, Any]:
@@ -71,7 +71,7 @@ def describe(
 def _index(catalog: Catalog, room: int) -> str:
     if not catalog.toolsets:
         return "There are no tools."
-    for form in (_signatures, _lines, _counts):
+    for form in (_stubs, _signatures, _lines, _counts):
         text = _within(form, catalog, room)
         if text is not None:
             return text
@@ -91,6 +91,10 @@ def _within(
                 return None
             lines.append(line)
     return "\n".join(lines)
+
+
+def _stubs(view: ToolsetView) -> Iterator[str]:
+    yield f"# tools/{view.name}.py\n{render_toolset(view)}"
 
 
 def _signatures(view: ToolsetView) -> Iterator[str]:
@@ -114,9 +118,8 @@ def _counts(view: ToolsetView) -> Iterator[str]:
 
 def _first_names(catalog: Catalog, room: int) -> str:
     names: list[str] = []
-    tail = (
-        f"and more: {len(catalog.toolsets)} toolsets, {len(catalog)} tools; dir(tools) lists them."
-    )
+    counts = f"{len(catalog.toolsets)} toolsets, {len(catalog)} tools"
+    tail = f"and more: {counts}; dir(tools) lists them."
     left = room - len(tail) - 1
     for view in catalog.toolsets:
         if len(view.name) + 2 > left:

@@ -16,7 +16,7 @@ from typing import Any
 from ..runtime.text import neutralise
 from .catalog import Catalog, ToolsetView
 from .notes import docstring
-from .schema import Either, Ellipsis_, Expression, Literals, Name, Subscript, TypedDictType, Types
+from .schema import Either, Expression, Literals, Name, Subscript, TypedDictType, Types
 from .tool import Tool, ToolSpec
 
 _TYPING = ("Any", "Literal", "NotRequired", "TypedDict")
@@ -245,8 +245,6 @@ def _expression(kind: Expression) -> ast.expr:
             for right in rest:
                 left = ast.BinOp(left, ast.BitOr(), right)
             return left
-        case Ellipsis_():
-            return ast.Constant(...)
 
 
 def _literal(value: Any) -> ast.expr | None:

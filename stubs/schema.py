@@ -30,7 +30,7 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Subscript:
-    """`list[int]`, `dict[str, Any]`, `tuple[int, ...]`."""
+    """`list[int]`, `dict[str, Any]`."""
 
     base: str
     arguments: tuple[Expression, ...]
@@ -50,12 +50,7 @@ class Either:
     options: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ellipsis_:
-    """The `...` of `tuple[int, ...]`."""
-
-
-Expression = Name | Subscript | Literals | Either | Ellipsis_
+Expression = Name | Subscript | Literals | Either
 
 ANY = Name("Any")
 NONE = Name("None")
