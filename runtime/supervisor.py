@@ -10,15 +10,14 @@ Arguments are `key=value`: data, nproc, fsize, cpu (limits of the worker, 0: non
 
 from __future__ import annotations
 
+import _ctypes
 import os
+import resource
 import select
 import signal
 import sys
 import time
 from collections.abc import Sequence
-
-import _ctypes
-import resource
 
 from . import clock
 
@@ -69,7 +68,7 @@ def _be_worker(settings: dict[str, str], inherited: Sequence[int]) -> None:
         from .worker import main as serve
 
         serve(settings["bridge"], settings["tools"])
-    except BaseException:  # noqa: BLE001 - whatever it is, the host reads it from stderr
+    except BaseException:
         sys.excepthook(*sys.exc_info())
         sys.stderr.flush()
         os._exit(1)
@@ -192,9 +191,9 @@ class _Watch:
         try:
             os.kill(target, signal.SIGKILL)
         except ProcessLookupError:
-            pass
+            target = 0
         try:
             os.write(1, f"exit {code} {number} {cause}\n".encode())
         except OSError:
-            pass  # The host is gone: nobody reads it.
+            os._exit(1)  # The host is gone: nobody reads it.
         os._exit(0)

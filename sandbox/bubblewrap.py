@@ -1,0 +1,157 @@
+"""The embedded backend: bubblewrap, a uid of its own, a cgroup where one can be made.
+
+    sh (joins the cgroups) -> setpriv (drops the uid) -> bwrap -> process 1 -> worker
+
+A fixed chain of execs with its arguments as data, started from limbeck's one loop thread: bwrap's
+--die-with-parent is tied to the thread that started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from pathlib import Path
+
+from ..bridge.threads import DaemonPool
+from ..runtime.errors import ConfigurationError, SandboxUnavailable
+from . import cgroup
+from .backend import HostFolder, Limits
+from .bwrap_sandbox import BubblewrapSandbox
+from .diagnosis import explain
+from .folders import base_folder, leftovers, remove_folder
+from .provision import (
+    Interpreter,
+    RuntimeFolder,
+    candidates,
+    examine,
+    find_bwrap,
+    prepare_runtime,
+)
+
+TRIAL_SECONDS = 30.0
+
+_TRIAL = "import limbeck.runtime.worker, limbeck.runtime.supervisor; print('exit 0 - exited')"
+
+
+class BubblewrapBackend:
+    """Makes sandboxes with bubblewrap."""
+
+    name = "bubblewrap"
+
+    def __init__(
+        self,
+        *,
+        python: str | None = None,
+        bwrap: str | None = None,
+        require_hard_limits: bool = False,
+        cgroups: bool = True,
+    ) -> None:
+        """Nothing is looked for before `check`.
+
+        Args:
+            python: Interpreter for the sandboxes; by default one is looked for and tried.
+            bwrap: The bubblewrap program; by default one is looked for.
+            require_hard_limits: Refuse where memory can only be watched.
+            cgroups: Use cgroups where they can be made; off only to try the watcher.
+        """
+        self._python = python
+        self._configured_bwrap = bwrap
+        self._require_hard_limits = require_hard_limits
+        self._use_cgroups = cgroups
+        self._hierarchies: cgroup.Hierarchies | None = None
+        self._runtime: RuntimeFolder | None = None
+        self._interpreter: Interpreter | None = None
+        self._bwrap = ""
+        self._pool = DaemonPool("limbeck-provision", 1)
+        self._checked = False
+        self._problem: str | None = None
+
+    async def check(self) -> str | None:
+        """None if a sandbox can start here, else what is wrong; tried once, for real."""
+        if not self._checked:
+            try:
+                self._problem = await self._try()
+            except ConfigurationError as error:
+                self._problem = str(error)
+            self._checked = True
+        return self._problem
+
+    def vetting(self) -> tuple[Path, Path]:
+        """Interpreter and library folder that a dropped uid can read."""
+        runtime, interpreter = self._ready()
+        return Path(interpreter.path), runtime.lib
+
+    async def create(self, limits: Limits) -> BubblewrapSandbox:
+        """Reserve uid, folder and cgroup. Raises SandboxUnavailable."""
+        problem = await self.check()
+        if problem is not None:
+            raise SandboxUnavailable({self.name: problem})
+        return self._create(limits, self._ready()[1])
+
+    def _ready(self) -> tuple[RuntimeFolder, Interpreter]:
+        if self._runtime is None or self._interpreter is None:
+            raise SandboxUnavailable({self.name: self._problem or "it was not checked yet"})
+        return self._runtime, self._interpreter
+
+    async def _try(self) -> str | None:
+        self._runtime = await self._pool.run(prepare_runtime)
+        self._bwrap = find_bwrap(self._configured_bwrap, self._runtime)
+        self._hierarchies = cgroup.find_hierarchies() if self._use_cgroups else None
+        if self._hierarchies is None and self._require_hard_limits:
+            return (
+                "require_hard_limits is set and no cgroup can be made here.\n"
+                "Hint: run as root, or delegate a cgroup v2 subtree to this user."
+            )
+        self.reap()
+        problems = []
+        for path in candidates(self._python):
+            problem = await self._try_python(path)
+            if problem is None:
+                return None
+            problems.append(f"{path}: {problem}")
+        return "; ".join(problems) or (
+            "no Python for the sandbox was found.\nHint: name one with the key `python`."
+        )
+
+    async def _try_python(self, path: str) -> str | None:
+        """Start a sandbox with an interpreter and let it import the worker."""
+        assert self._runtime is not None
+        try:
+            interpreter = await self._pool.run(functools.partial(examine, path, self._runtime))
+        except ConfigurationError as error:
+            return error.problem
+        sandbox = self._create(Limits(), interpreter, trial=True)
+        try:
+            await sandbox.start()
+            report = await asyncio.wait_for(sandbox.wait(), TRIAL_SECONDS)
+        except TimeoutError:
+            return f"no answer within {TRIAL_SECONDS:g} s"
+        finally:
+            await sandbox.close()
+        if report.exit_code == 0:
+            self._interpreter = interpreter
+            return None
+        return explain(report.diagnosis, interpreter.path, self._bwrap)
+
+    def reap(self) -> list[str]:
+        """Remove what crashed processes left: their ids."""
+        if self._hierarchies is not None:
+            cgroup.reap(self._hierarchies)
+        names = leftovers()
+        for name in names:
+            remove_folder(HostFolder(base_folder() / name))
+        return names
+
+    def _create(
+        self, limits: Limits, interpreter: Interpreter, *, trial: bool = False
+    ) -> BubblewrapSandbox:
+        assert self._runtime is not None
+        program = [interpreter.path, "-s", "-S", "-P", "-c", _TRIAL] if trial else None
+        return BubblewrapSandbox(
+            limits=limits,
+            runtime=self._runtime,
+            interpreter=interpreter,
+            bwrap=self._bwrap,
+            hierarchies=self._hierarchies,
+            program=program,
+        )

@@ -1,0 +1,306 @@
+"""One embedded sandbox: reserved, started, watched, killed, released.
+
+bwrap's outer process ends before the sandbox does, so that its end means nothing: the sandbox is
+dead when the pidfd of the namespace's process 1 says so, since the kernel has then killed the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+
+from ..runtime import clock
+from ..runtime.errors import SandboxUnavailable
+from . import bwrap_arguments
+from .backend import ExitCause, ExitReport, HostFolder, Limits, Usage
+from .cgroup import Cgroup, Hierarchies
+from .folders import make_folder, remove_folder
+from .pipes import PipeReader, until_readable
+from .provision import Interpreter, RuntimeFolder
+from .uids import lease_uid
+from .watcher import INTERVAL, ProcessTree
+
+CPU_INTERVAL = 0.25
+"""Seconds between two looks at the CPU time where the kernel holds the memory limit."""
+
+REAP_SECONDS = 5.0
+"""How long the outer process may outlive process 1 before it is killed too."""
+
+_LAUNCH = (
+    'while [ "$1" != -- ]; do echo $$ >"$1" || exit 125; shift; done; shift; '
+    "echo 900 >/proc/self/oom_score_adj; ulimit -S -s 2048; "
+    'exec "$@"'
+)
+"""Joins each cgroup, offers itself to the OOM killer first, gives C threads small stacks."""
+
+
+class BubblewrapSandbox:
+    """A sandbox of the embedded backend; see `Sandbox` for the contract."""
+
+    def __init__(
+        self,
+        *,
+        limits: Limits,
+        runtime: RuntimeFolder,
+        interpreter: Interpreter,
+        bwrap: str,
+        hierarchies: Hierarchies | None,
+        program: list[str] | None = None,
+    ) -> None:
+        """Reserve uid, folder and cgroup. `program` replaces process 1, to try a Python out."""
+        self._limits = limits
+        self._runtime = runtime
+        self._interpreter = interpreter
+        self._bwrap = bwrap
+        self._program = program or bwrap_arguments.program(interpreter, limits)
+        self._id = secrets.token_hex(4)
+        self._uid = lease_uid()
+        self._cgroup: Cgroup | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._inner = -1
+        self._tree: ProcessTree | None = None
+        self._killed = False
+        self._limit_hit: ExitCause | None = None
+        self._cpu_before = 0.0
+        self._job = False
+        self._supervising: asyncio.Task[ExitReport] | None = None
+        self._closed = False
+        try:
+            self._folder = make_folder(self._id)
+            if hierarchies is not None:
+                self._cgroup = Cgroup(hierarchies, self._id)
+                self._cgroup.create(limits)
+        except (OSError, ValueError) as error:
+            self._release()
+            raise SandboxUnavailable({"bubblewrap": str(error)}) from None
+
+    @property
+    def id(self) -> str:
+        """Names the folder and the cgroup."""
+        return self._id
+
+    @property
+    def uid(self) -> int:
+        """The uid of its processes on the host."""
+        return self._uid.uid
+
+    @property
+    def folder(self) -> HostFolder:
+        """Its folder on the host."""
+        return self._folder
+
+    @property
+    def memory_limit(self) -> str:
+        """Who holds the memory limit."""
+        return self._cgroup.kind if self._cgroup is not None else "watcher"
+
+    async def start(self) -> None:
+        """Start the chain; process 1 follows."""
+        status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        options = bwrap_arguments.options(
+            uid=self.uid,
+            limits=self._limits,
+            folder=self._folder,
+            runtime=self._runtime,
+            interpreter=self._interpreter,
+            status_descriptor=status_write,
+        )
+        listed = _memory_file("\0".join([*options, ""]).encode())
+        try:
+            # Here, not in a thread: see --die-with-parent. It takes a few milliseconds.
+            self._process = subprocess.Popen(  # noqa: ASYNC220
+                self._chain(listed),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=(listed, status_write),
+                start_new_session=True,
+                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                cwd="/",
+            )
+        except OSError as error:
+            os.close(status_read)
+            raise SandboxUnavailable({"bubblewrap": str(error)}) from None
+        finally:
+            os.close(listed)
+            os.close(status_write)
+        self._supervising = asyncio.create_task(self._supervise(status_read))
+
+    def begin(self, wall: float) -> None:
+        """Start process 1's clock."""
+        self._cpu_before = self.usage().cpu_seconds
+        self._job = True
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # it is dead already: `wait` tells
+            os.write(self._process.stdin.fileno(), clock.message(clock.START, int(wall * 1000)))
+
+    def usage(self) -> Usage:
+        """CPU and memory so far."""
+        if self._cgroup is not None:
+            return self._cgroup.usage()
+        return self._tree.usage() if self._tree is not None else Usage()
+
+    async def wait(self) -> ExitReport:
+        """Wait until nothing of it lives."""
+        assert self._supervising is not None, "start comes first"
+        return await asyncio.shield(self._supervising)
+
+    async def kill(self) -> ExitReport:
+        """SIGKILL all of it and wait."""
+        if self._supervising is None:
+            return ExitReport(cause=ExitCause.KILLED)
+        if not self._supervising.done():
+            self._killed = True
+            self._strike()
+        return await self.wait()
+
+    async def close(self) -> None:
+        """Kill and release."""
+        if self._closed:
+            return
+        self._closed = True
+        await self.kill()
+        self._release()
+
+    def _chain(self, listed: int) -> list[str]:
+        joins = self._cgroup.procs_files() if self._cgroup is not None else []
+        drop = []
+        if os.geteuid() == 0:
+            # SAFETY: dropped before bwrap: inside a namespace root is only renamed.
+            drop = [
+                "setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups",
+                "--inh-caps=-all", "--no-new-privs",
+            ]  # fmt: skip
+        return [
+            "/bin/sh", "-c", _LAUNCH, "limbeck-launch", *joins, "--",
+            *drop, self._bwrap, "--args", str(listed), "--", *self._program,
+        ]  # fmt: skip
+
+    async def _supervise(self, status_read: int) -> ExitReport:
+        process = self._process
+        assert process is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        outer = os.pidfd_open(process.pid)
+        status = PipeReader(status_read)
+        report = PipeReader(process.stdout.fileno())
+        errors = PipeReader(process.stderr.fileno())
+        watching = asyncio.create_task(self._watch())
+        try:
+            inner = await self._find_inner(status, outer)
+            if inner >= 0:
+                await until_readable(inner)
+            if not await until_readable(outer, REAP_SECONDS):
+                process.kill()
+                await until_readable(outer)
+            process.wait()
+            return self._report(report.text(), errors.text())
+        finally:
+            watching.cancel()
+            if self._inner >= 0:
+                os.close(self._inner)
+                self._inner = -1
+            os.close(outer)
+            for reader in (status, report, errors):
+                reader.close()
+            os.close(status_read)
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+
+    async def _find_inner(self, status: PipeReader, outer: int) -> int:
+        """The pidfd of the namespace's process 1; -1 when it never was."""
+        pid = await status.find(b'"child-pid": ')
+        if pid is None:
+            return -1
+        try:
+            self._inner = os.pidfd_open(pid)
+        except ProcessLookupError:
+            return -1
+        self._tree = ProcessTree(pid)
+        if self._killed:
+            self._strike()
+        return self._inner
+
+    async def _watch(self) -> None:
+        """Hold the limits that the kernel does not."""
+        interval = INTERVAL if self._cgroup is None else CPU_INTERVAL
+        while True:
+            await asyncio.sleep(interval)
+            if self._cgroup is None and self._over_memory():
+                return self._hit(ExitCause.MEMORY)
+            if self._job:
+                used = self.usage().cpu_seconds - self._cpu_before
+                if used > self._limits.cpu_budget:
+                    return self._hit(ExitCause.CPU)
+
+    def _over_memory(self) -> bool:
+        limit = self._limits.memory
+        return self._tree is not None and self._tree.memory(limit) > limit
+
+    def _hit(self, cause: ExitCause) -> None:
+        self._limit_hit = cause
+        self._strike()
+
+    def _strike(self) -> None:
+        """SIGKILL process 1, and the chain that leads to it."""
+        if self._inner >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._inner, signal.SIGKILL)
+        process = self._process
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def _report(self, line: str, errors: str) -> ExitReport:
+        code, number, word = _parse(line)
+        usage = self.usage()
+        cause = self._cause(word, number, usage)
+        return ExitReport(cause=cause, exit_code=code, signal=number, usage=usage, diagnosis=errors)
+
+    def _cause(self, word: str, number: int | None, usage: Usage) -> ExitCause:
+        if self._limit_hit is not None:
+            return self._limit_hit
+        if self._cgroup is not None and self._cgroup.oom_kills():
+            return ExitCause.MEMORY
+        if number == signal.SIGXCPU or (
+            number == signal.SIGKILL
+            and usage.cpu_seconds - self._cpu_before > self._limits.cpu_budget
+        ):
+            return ExitCause.CPU
+        if word == "deadline":
+            return ExitCause.DEADLINE
+        if word == "exited":
+            return ExitCause.EXITED
+        return ExitCause.KILLED if self._killed else ExitCause.LOST
+
+    def _release(self) -> None:
+        if self._cgroup is not None:
+            self._cgroup.kill()
+            self._cgroup.remove()
+        if hasattr(self, "_folder"):
+            remove_folder(self._folder)
+        self._uid.release()
+
+
+def _memory_file(data: bytes) -> int:
+    descriptor = os.memfd_create("limbeck-arguments")
+    os.write(descriptor, data)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _parse(line: str) -> tuple[int | None, int | None, str]:
+    """Process 1's report: exit code, signal, cause."""
+    words = line.split()
+    if len(words) != 4 or words[0] != "exit":
+        return None, None, ""
+    code = int(words[1]) if words[1].isdigit() else None
+    number = int(words[2]) if words[2].isdigit() else None
+    return code, number, words[3]

@@ -1,0 +1,206 @@
+"""Hard limits: a cgroup a sandbox, version 1 (as root) or 2 (root, or a delegated subtree).
+
+Each limit is read back after it was written: a limit that is silently not there is worse than none.
+The launcher joins before it becomes anything else, so that there is no race.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .backend import Limits, Usage
+from .folders import leftovers
+
+NAME = "limbeck"
+"""The parent of all our cgroups, in each hierarchy."""
+
+_PERIOD = 100_000
+_V1_CONTROLLERS = ("memory", "pids", "cpu", "cpuacct")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hierarchies:
+    """Where cgroups can be made here."""
+
+    version: int
+    parents: Mapping[str, Path]
+    """Controller to the folder that holds our cgroups; one key, "unified", for version 2."""
+
+    @property
+    def kind(self) -> str:
+        """ "cgroup v1" or "cgroup v2"."""
+        return f"cgroup v{self.version}"
+
+
+class Cgroup:
+    """The cgroup of one sandbox, in each hierarchy that limits it."""
+
+    def __init__(self, hierarchies: Hierarchies, name: str) -> None:
+        self._hierarchies = hierarchies
+        folders = {key: parent / name for key, parent in hierarchies.parents.items()}
+        self._folders = folders
+
+    @property
+    def kind(self) -> str:
+        """ "cgroup v1" or "cgroup v2"."""
+        return self._hierarchies.kind
+
+    def create(self, limits: Limits) -> None:
+        """Make it and set its limits. Raises OSError, or ValueError when a limit does not hold."""
+        for folder in set(self._folders.values()):
+            folder.mkdir(exist_ok=True)
+        if self._hierarchies.version == 2:
+            self._limit_v2(limits)
+        else:
+            self._limit_v1(limits)
+
+    def procs_files(self) -> list[str]:
+        """Where a process writes its number to join."""
+        return sorted({str(folder / "cgroup.procs") for folder in self._folders.values()})
+
+    def usage(self) -> Usage:
+        """CPU and memory so far, of all that ran in it."""
+        if self._hierarchies.version == 2:
+            cpu = _pairs(self._folders["unified"] / "cpu.stat").get("usage_usec", 0) / 1e6
+            peak = _number(self._folders["unified"] / "memory.peak")
+        else:
+            cpu = (_number(self._folders["cpuacct"] / "cpuacct.usage") or 0) / 1e9
+            peak = _number(self._folders["memory"] / "memory.max_usage_in_bytes")
+        return Usage(cpu_seconds=cpu, memory_peak=peak)
+
+    def oom_kills(self) -> int:
+        """Processes that the memory limit has killed."""
+        if self._hierarchies.version == 2:
+            return _pairs(self._folders["unified"] / "memory.events").get("oom_kill", 0)
+        return _pairs(self._folders["memory"] / "memory.oom_control").get("oom_kill", 0)
+
+    def kill(self) -> None:
+        """SIGKILL whatever is in it."""
+        for pid in self._members():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def remove(self) -> bool:
+        """Remove it; whether it is gone. A cgroup with a dying process takes a moment."""
+        for folder in set(self._folders.values()):
+            for _ in range(50):
+                try:
+                    folder.rmdir()
+                except FileNotFoundError:
+                    pass
+                except OSError:
+                    self.kill()
+                    time.sleep(0.005)
+                    continue
+                break
+        return not any(folder.exists() for folder in self._folders.values())
+
+    def _members(self) -> Iterator[int]:
+        for path in self.procs_files():
+            with contextlib.suppress(OSError):
+                yield from map(int, Path(path).read_text().split())
+
+    def _limit_v1(self, limits: Limits) -> None:
+        memory, cpu = self._folders["memory"], self._folders["cpu"]
+        _set(memory / "memory.limit_in_bytes", limits.memory)
+        if (memory / "memory.memsw.limit_in_bytes").exists():
+            _set(memory / "memory.memsw.limit_in_bytes", limits.memory)
+        _set(self._folders["pids"] / "pids.max", limits.pids)
+        _set(cpu / "cpu.cfs_period_us", _PERIOD)
+        _set(cpu / "cpu.cfs_quota_us", int(limits.cpu * _PERIOD))
+
+    def _limit_v2(self, limits: Limits) -> None:
+        folder = self._folders["unified"]
+        _set(folder / "memory.max", limits.memory)
+        if (folder / "memory.swap.max").exists():
+            _set(folder / "memory.swap.max", 0)
+        _set(folder / "memory.oom.group", 1)
+        _set(folder / "pids.max", limits.pids)
+        _set(folder / "cpu.max", f"{int(limits.cpu * _PERIOD)} {_PERIOD}")
+
+
+def find_hierarchies(
+    root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
+) -> Hierarchies | None:
+    """Where this process may make cgroups with limits, or None."""
+    if (root / "cgroup.controllers").exists():
+        return _find_v2(root, own)
+    parents = {name: root / name / NAME for name in _V1_CONTROLLERS}
+    for parent in set(parents.values()):
+        try:
+            parent.mkdir(exist_ok=True)
+        except OSError:
+            return None
+        if not (parent / "cgroup.procs").exists() and root == Path("/sys/fs/cgroup"):
+            return None
+    return Hierarchies(version=1, parents=parents)
+
+
+def reap(hierarchies: Hierarchies) -> list[str]:
+    """Kill and remove cgroups whose sandbox's owner is dead; their names."""
+    dead = set(leftovers())
+    names = {
+        path.name
+        for parent in hierarchies.parents.values()
+        for path in parent.iterdir()
+        if path.is_dir() and path.name in dead
+    }
+    for name in names:
+        cgroup = Cgroup(hierarchies, name)
+        cgroup.kill()
+        cgroup.remove()
+    return sorted(names)
+
+
+def _find_v2(root: Path, own: Path) -> Hierarchies | None:
+    """Root uses the top; a user only a subtree that was delegated with its controllers."""
+    base = root
+    if os.geteuid() != 0:
+        lines = own.read_text().splitlines()
+        path = next((line[3:] for line in lines if line.startswith("0::")), "/")
+        base = root / path.lstrip("/")
+    parent = base / NAME
+    try:
+        parent.mkdir(exist_ok=True)
+        for folder in (base, parent):
+            missing = _missing_controllers(folder)
+            if missing:
+                (folder / "cgroup.subtree_control").write_text(missing)
+    except OSError:
+        return None
+    return Hierarchies(version=2, parents={"unified": parent})
+
+
+def _missing_controllers(folder: Path) -> str:
+    there = (folder / "cgroup.subtree_control").read_text().split()
+    return " ".join(f"+{name}" for name in ("memory", "pids", "cpu") if name not in there)
+
+
+def _set(path: Path, value: int | str) -> None:
+    path.write_text(str(value))
+    got = path.read_text().strip()
+    # The kernel rounds memory down to whole pages.
+    if got == str(value) or (got.isdigit() and 0 <= int(value) - int(got) < 65_536):
+        return
+    raise ValueError(f"{path} is {got} although {value} was written")
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _pairs(path: Path) -> dict[str, int]:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError:
+        return {}
+    return {key: int(value) for key, _, value in (line.partition(" ") for line in lines)}

@@ -1,0 +1,97 @@
+"""Host folders: one a sandbox, with its sockets, stubs and inputs; removed, or reaped later.
+
+BASE/            0711, ours
+  ID/            0711
+    owner        process number and start time
+    bridge/      0711, the sockets; seen as /bridge
+    tools/       0755, stub sources; seen as /tools
+    data/        0755, inputs; seen as /data
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from ..runtime.errors import ConfigurationError
+from ..runtime.wire import BRIDGE_SOCKET
+from .backend import HostFolder
+from .owner import is_alive, this_process
+
+MAX_SOCKET_PATH = 100
+"""Bytes; the kernel takes 107."""
+
+_OWNER = "owner"
+
+
+def base_folder() -> Path:
+    """Where the folders of this user are; made when missing.
+
+    Raises ConfigurationError when somebody else could write there.
+    """
+    base = _base_path()
+    try:
+        base.mkdir(mode=0o711, exist_ok=True)
+    except OSError as error:
+        raise ConfigurationError(str(base), error.strerror or str(error)) from None
+    found = base.lstat()
+    # SAFETY: a folder that a stranger made, or may write to, could swap our sockets.
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise ConfigurationError(str(base), "is not a folder of ours", "remove it.")
+    base.chmod(0o711)
+    _check_length(base)
+    return base
+
+
+def make_folder(sandbox_id: str) -> HostFolder:
+    """The folder of a new sandbox, with its owner written down first."""
+    folder = HostFolder(base_folder() / sandbox_id)
+    folder.root.mkdir(mode=0o700)
+    (folder.root / _OWNER).write_text(this_process())
+    folder.bridge.mkdir()
+    folder.tools.mkdir()
+    folder.data.mkdir()
+    folder.tools.chmod(0o755)
+    folder.data.chmod(0o755)
+    folder.bridge.chmod(0o711)
+    folder.root.chmod(0o711)
+    return folder
+
+
+def remove_folder(folder: HostFolder) -> None:
+    """Remove a sandbox's folder. Nothing in it was writable from inside."""
+    shutil.rmtree(folder.root, ignore_errors=True)
+
+
+def leftovers() -> list[str]:
+    """Ids of sandboxes whose owner is dead."""
+    found = []
+    for path in base_folder().iterdir():
+        try:
+            if path.is_dir() and not is_alive((path / _OWNER).read_text()):
+                found.append(path.name)
+        except FileNotFoundError:
+            # Not one of ours, or just being made or removed.
+            continue
+    return found
+
+
+def _base_path() -> Path:
+    if os.geteuid() == 0:
+        return Path("/run/limbeck")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and Path(runtime).is_dir():
+        return Path(runtime) / "limbeck"
+    return Path(f"/tmp/limbeck-{os.geteuid()}")  # noqa: S108 - ownership is checked
+
+
+def _check_length(base: Path) -> None:
+    longest = base / ("0" * 8) / "bridge" / BRIDGE_SOCKET
+    if len(os.fsencode(longest)) > MAX_SOCKET_PATH:
+        raise ConfigurationError(
+            "XDG_RUNTIME_DIR",
+            f"{base} is too long for a unix socket ({MAX_SOCKET_PATH} bytes)",
+            "point it to a shorter path.",
+        )

@@ -1,0 +1,96 @@
+"""Best effort where there is no cgroup: memory and CPU of a process tree, read from /proc.
+
+Every process of the sandbox is a descendant of its process 1, which adopts orphans. Cheap while the
+resident sets are small; only near the limit shared pages are told apart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from .backend import Usage
+
+INTERVAL = 0.05
+"""Seconds between two looks."""
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGESIZE")
+_NEAR = 0.8
+_TMPFS = ("tmp", "workspace", "dev/shm")
+
+
+class ProcessTree:
+    """What the processes below one process 1 use."""
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._peak = 0
+
+    def usage(self) -> Usage:
+        """CPU of all that lives and has been reaped, and the largest memory seen."""
+        return Usage(
+            cpu_seconds=sum(map(_cpu_ticks, self._pids())) / _TICKS,
+            memory_peak=self._peak or None,
+        )
+
+    def memory(self, limit: int) -> int:
+        """Bytes in use; exact only near `limit`."""
+        pids = list(self._pids())
+        total = sum(map(_resident, pids)) + _tmpfs_bytes(pids)
+        if total > limit * _NEAR:
+            total = sum(map(_proportional, pids)) + _tmpfs_bytes(pids)
+        self._peak = max(self._peak, total)
+        return total
+
+    def _pids(self) -> Iterator[int]:
+        ready = [self._root]
+        while ready:
+            pid = ready.pop()
+            yield pid
+            ready += _children(pid)
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
+    except OSError:
+        return found
+    return found
+
+
+def _cpu_ticks(pid: int) -> int:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return sum(map(int, fields[11:15]))  # user, system, and both of reaped children
+
+
+def _resident(pid: int) -> int:
+    try:
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def _proportional(pid: int) -> int:
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return _resident(pid)
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+
+
+def _tmpfs_bytes(pids: list[int]) -> int:
+    """What the sandbox's tmpfs hold; read through any process that lets us."""
+    for pid in reversed(pids):
+        try:
+            used = [os.statvfs(f"/proc/{pid}/root/{name}") for name in _TMPFS]
+        except OSError:
+            continue
+        return sum((one.f_blocks - one.f_bfree) * one.f_frsize for one in used)
+    return 0
