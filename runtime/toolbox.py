@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from .channel import Channel
@@ -78,7 +78,7 @@ class _StubFinder(MetaPathFinder, Loader):
         own = sorted(
             key
             for key, value in module.__dict__.items()
-            if key[0] != "_" and getattr(value, "__module__", None) == module.__name__
+            if isinstance(value, FunctionType) and value.__module__ == module.__name__
         )
         module.__dict__["__dir__"] = lambda: own
         module.__dict__["__getattr__"] = _unknown_in(name, own)
