@@ -29,7 +29,7 @@ class RowQueue:
         self._ended = False
         self._error: BaseException | None = None
         self._closed = False
-        self._on_room: Callable[[], None] | None = None
+        self._on_room: Callable[[], object] | None = None
 
     # -- the producer's side, in any thread ---------------------------------------------------
 

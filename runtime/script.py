@@ -22,6 +22,11 @@ _SHELL = re.compile(
     r"(\s+[\w./~$'\"*&|>-]|\s*$))"
 )
 
+_PROSE = re.compile(r"[\w,.;:'!?\"() -]+$")
+_CODE = re.compile(
+    r"\w\(|[\w\])]\s*[-+*/|&]?=[^=]|^\s*(import|from|def|class|for|while|if|with|try)\b.*[:(]\s*$"
+)
+
 
 class NotPython(LimbeckError):
     """The text is no script at all: nothing of it can be vetted."""
@@ -102,13 +107,8 @@ def _check_kind(source: str) -> None:
 def _is_prose(source: str) -> bool:
     """Mostly lines of several words, with nothing that only code has."""
     lines = [line.strip() for line in source.splitlines() if line.strip()]
-    wordy = [line for line in lines if re.match(r"[\w,.;:'!?\"() -]+$", line) and _words(line) > 3]
-    code = re.compile(
-        r"[=\[\]{}]|\w\(|^\s*(import|from|def|class|for|while|if|return|with|try)\b.*"
-    )
-    return len(wordy) * 2 > len(lines) and not any(
-        code.search(line) and (line.endswith(":") or "=" in line or "(" in line) for line in lines
-    )
+    wordy = [line for line in lines if _PROSE.match(line) and _words(line) > 3]
+    return len(wordy) * 2 > len(lines) and not any(map(_CODE.search, lines))
 
 
 def _words(line: str) -> int:

@@ -86,9 +86,10 @@ class LiveSandbox:
         gone = asyncio.create_task(self._sandbox.wait())
         cancelled = asyncio.create_task(assignment.cancel.wait())
         attached = self._listener.attached
+        first: list[asyncio.Future[Any]] = [gone, cancelled, attached]
         try:
             await asyncio.wait(
-                [gone, cancelled, attached],
+                first,
                 timeout=START_SECONDS,
                 return_when=asyncio.FIRST_COMPLETED,
             )

@@ -69,7 +69,9 @@ def derive(function: Callable[..., Any], tool: str) -> Contract:
     kind = _kind(function)
     hints = _hints(function, tool)
     doc = read_docstring(function)
-    parameters, context_parameter, fields = [], None, {}
+    parameters: list[str] = []
+    context_parameter: str | None = None
+    fields: dict[str, Any] = {}
     for parameter in inspect.signature(function).parameters.values():
         annotation = hints.get(parameter.name, Any)
         if _is_context(annotation):

@@ -1,7 +1,8 @@
 """The definition of the one tool: how to call the others, and which there are, within a budget.
 
 The more tools there are, the less is said of each: whole stubs, then signatures, then one line a
-tool, then names of toolsets, then as many of these as fit. The size never depends on the number of tools.
+tool, then names of toolsets, then as many of these as fit. The size never depends on the number of
+tools.
 """
 
 from __future__ import annotations

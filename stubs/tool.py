@@ -25,7 +25,8 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 from ..runtime import payload
 from ..runtime.errors import ConfigurationError, InvalidArguments, ResultInvalid
 from .context import ToolContext as ToolContext
-from .contract import Contract, HandlerKind, derive
+from .contract import Contract, derive
+from .contract import HandlerKind as HandlerKind
 from .effect import Effect as Effect
 from .problems import told
 
@@ -202,7 +203,7 @@ class Toolset:
         Raises:
             ConfigurationError: It names toolset, function and parameter.
         """
-        tool_name = member_name(name or getattr(function, "__name__", ""))
+        tool_name = member_name(name or str(getattr(function, "__name__", "")))
         qualified = f"{self.name}.{tool_name}"
         if tool_name in self._tools:
             other = _origin(self._tools[tool_name].handler)

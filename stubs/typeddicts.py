@@ -31,7 +31,7 @@ def _convert(annotation: Any, made: dict[Any, Any]) -> Any:
         return annotation
     if get_origin(annotation) is Annotated:
         inner = _convert(annotation.__origin__, made)
-        return Annotated[(inner, *annotation.__metadata__)]  # type: ignore[return-value]
+        return Annotated[(inner, *annotation.__metadata__)]
     converted = tuple(
         argument if isinstance(argument, list) else _convert(argument, made)
         for argument in arguments
@@ -46,7 +46,8 @@ def _convert(annotation: Any, made: dict[Any, Any]) -> Any:
 
 
 def _rebuild(source: Any, made: dict[Any, Any]) -> Any:
-    target: Any = typing_extensions.TypedDict(source.__name__, {})  # type: ignore[operator]
+    make: Any = typing_extensions.TypedDict
+    target = make(source.__name__, {})
     made[source] = target
     target.__module__, target.__doc__ = source.__module__, source.__doc__
     hints = typing.get_type_hints(source, include_extras=True)

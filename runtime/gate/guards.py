@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import functools
+import inspect
 import os
 import string
 from collections.abc import Callable, Mapping, Sequence
@@ -182,7 +183,7 @@ def dataclass(cls: Any = None, /, **options: Any) -> Any:
     def decorate(cls: Any) -> Any:
         if not isinstance(cls, type) or cls.__module__ != "__main__":
             raise TypeError("dataclass() takes a class of the script")
-        for name in cls.__dict__.get("__annotations__", {}):
+        for name in inspect.get_annotations(cls):
             if type(name) is not str or not name.isidentifier() or is_dunder(name):
                 raise TypeError(f"{name!r} cannot be a field")
         return dataclasses.dataclass(cls, **options)

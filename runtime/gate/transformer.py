@@ -62,7 +62,7 @@ class _Scope:
         """Private names that a class body binds: attributes, in truth."""
 
 
-class Policy(RestrictingNodeTransformer):  # type: ignore[misc]
+class Policy(RestrictingNodeTransformer):
     """Vets a tree and changes it into what is compiled. Faults are collected, never raised."""
 
     def __init__(self, source: str, bound: frozenset[str]) -> None:
@@ -186,7 +186,7 @@ class Policy(RestrictingNodeTransformer):  # type: ignore[misc]
 
     def _guard(self, name: str, node: ast.AST, arguments: list[ast.expr]) -> ast.AST:
         call = ast.Call(ast.Name(f"{PREFIX}{name}", ast.Load()), arguments, [])
-        return ast.fix_missing_locations(ast.copy_location(call, node))  # type: ignore[type-var]
+        return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def _class_name(self) -> str | None:
         return next((one.name for one in reversed(self._scopes) if one.kind == "class"), None)
