@@ -86,7 +86,7 @@ def derive(function: Callable[..., Any], tool: str) -> Contract:
     declared = result is not inspect.Signature.empty
     adapter = _adapter(result if declared else Any, f"{tool}: the result")
     try:
-        model = create_model("Arguments", __config__=_CONFIG, **fields)  # type: ignore[call-overload]
+        model = create_model("Arguments", __config__=_CONFIG, **fields)
         input_schema = model.model_json_schema()
         output_schema = adapter.json_schema(mode="serialization") if declared else None
     except (PydanticUserError, PydanticSchemaGenerationError, TypeError) as error:
