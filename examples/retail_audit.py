@@ -1,7 +1,7 @@
 """The main job on real input: a catalogue audit by one script, next to individual tool calls.
 
-The tools run over the retail database of tau2-bench; the script lists the product types, reads every
-product and prints those with fewer than five variants in stock. `make demo` runs this file.
+The tools run over the retail database of tau2-bench; the script lists the product types, reads
+every product and prints those with fewer than five variants in stock. `make demo` runs this file.
 """
 
 from __future__ import annotations

@@ -1,0 +1,143 @@
+"""A backend without any wall, for unit tests alone: the real worker as a plain child process.
+
+It is loud, cannot be chosen by name, and promises nothing: no namespace, no uid, no memory limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+from ..runtime import clock
+from .backend import ExitCause, ExitReport, HostFolder, Limits, Usage
+from .pipes import PipeReader, until_readable
+
+_START = "from limbeck.runtime.supervisor import main; main()"
+
+
+class NoIsolationWarning(UserWarning):
+    """Scripts run on the host itself."""
+
+
+class FakeBackend:
+    """Makes sandboxes that are none."""
+
+    name = "fake"
+
+    def __init__(self) -> None:
+        """Warns, each time."""
+        text = "the fake backend runs scripts on this host without any isolation"
+        warnings.warn(text, NoIsolationWarning, stacklevel=2)
+
+    async def check(self) -> str | None:
+        """It always works."""
+        return None
+
+    def vetting(self) -> tuple[Path, Path]:
+        """This interpreter; it finds limbeck where it is installed."""
+        return Path(sys.executable), Path(__file__).resolve().parent.parent.parent
+
+    async def create(self, limits: Limits) -> FakeSandbox:
+        """A folder, and nothing else."""
+        return FakeSandbox()
+
+
+class FakeSandbox:
+    """Process 1 and worker as ordinary children of this process."""
+
+    memory_limit = "none"
+
+    def __init__(self) -> None:
+        self.id = secrets.token_hex(4)
+        self.uid = os.geteuid()
+        self._temporary = tempfile.TemporaryDirectory(prefix="limbeck-fake-")
+        self.folder = HostFolder(Path(self._temporary.name))
+        for path in (self.folder.bridge, self.folder.tools, self.folder.data):
+            path.mkdir()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._supervising: asyncio.Task[ExitReport] | None = None
+        self._killed = False
+
+    async def start(self) -> None:
+        """Start process 1."""
+        settings = [f"bridge={self.folder.bridge}", f"tools={self.folder.tools}"]
+        self._process = subprocess.Popen(  # noqa: ASYNC220
+            [sys.executable, "-s", "-P", "-c", _START, *settings],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            cwd=self.folder.root,
+        )
+        self._supervising = asyncio.create_task(self._supervise(self._process))
+
+    def begin(self, wall: float) -> None:
+        """Start process 1's clock."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            os.write(self._process.stdin.fileno(), clock.message(clock.START, int(wall * 1000)))
+
+    def usage(self) -> Usage:
+        """Nobody measures."""
+        return Usage()
+
+    async def wait(self) -> ExitReport:
+        """Wait for process 1."""
+        assert self._supervising is not None
+        return await asyncio.shield(self._supervising)
+
+    async def kill(self) -> ExitReport:
+        """End by the clock: process 1 kills the worker's group, then itself."""
+        if self._supervising is None:
+            return ExitReport(cause=ExitCause.KILLED)
+        if not self._supervising.done() and self._process is not None:
+            self._killed = True
+            assert self._process.stdin is not None
+            with contextlib.suppress(OSError):
+                os.write(self._process.stdin.fileno(), clock.message(clock.END))
+        return await self.wait()
+
+    async def close(self) -> None:
+        """Kill and remove the folder."""
+        await self.kill()
+        self._temporary.cleanup()
+
+    async def _supervise(self, process: subprocess.Popen[bytes]) -> ExitReport:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdin is not None
+        report, errors = (
+            PipeReader(process.stdout.fileno()),
+            PipeReader(process.stderr.fileno()),
+        )
+        pidfd = os.pidfd_open(process.pid)
+        try:
+            if not await until_readable(pidfd, 600):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            words = report.text().split()
+            diagnosis = errors.text()
+        finally:
+            os.close(pidfd)
+            for reader, pipe in ((report, process.stdout), (errors, process.stderr)):
+                reader.close()
+                pipe.close()
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+        if len(words) == 4 and words[3] == "exited" and not self._killed:
+            code = int(words[1]) if words[1].isdigit() else None
+            number = int(words[2]) if words[2].isdigit() else None
+            return ExitReport(
+                cause=ExitCause.EXITED, exit_code=code, signal=number, diagnosis=diagnosis
+            )
+        cause = ExitCause.KILLED if self._killed else ExitCause.LOST
+        return ExitReport(cause=cause, diagnosis=diagnosis)
