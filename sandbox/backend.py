@@ -190,10 +190,11 @@ class Backend(Protocol):
         Runs the real thing (a sandbox that imports the runtime) once and remembers the answer.
         """
 
-    def vetting(self) -> tuple[Path, Path]:
+    def vetting(self) -> tuple[Path, Path] | None:
         """Interpreter and library folder for the vetting child, both readable by a dropped uid.
 
-        The folder is what sys.path needs to import limbeck.runtime. Called after `check`.
+        The folder is what sys.path needs to import limbeck.runtime. Called after `check`. None:
+        vet in this process, for a backend that has no walls anyway.
         """
 
     async def create(self, limits: Limits) -> Sandbox:

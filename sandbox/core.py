@@ -129,7 +129,7 @@ class Core:
         if problem is not None:
             text = f"{settings.backend.name}: {problem}"
             return _nothing_ran(execution_id, Status.UNAVAILABLE, "unavailable", text)
-        faults = await (await self._vetting()).vet(script, settings.gate)
+        faults = await self._vet(script)
         if faults:
             count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
             return _nothing_ran(
@@ -143,10 +143,13 @@ class Core:
         async with self._slots:
             return await self._run(request, script, "queued" if queued else "cold")
 
-    async def _vetting(self) -> Vetter:
+    async def _vet(self, script: str) -> list[gate.Fault]:
+        where = self.settings.backend.vetting()
+        if where is None:
+            return gate.vet(script, gate=self.settings.gate)
         if self._vetter is None:
-            self._vetter = Vetter(*self.settings.backend.vetting())
-        return self._vetter
+            self._vetter = Vetter(*where)
+        return await self._vetter.vet(script, self.settings.gate)
 
     async def _run(self, request: Request, script: str, start: str) -> ExecutionResult:
         limits = self._limits(request)

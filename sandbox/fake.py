@@ -41,9 +41,8 @@ class FakeBackend:
         """It always works."""
         return None
 
-    def vetting(self) -> tuple[Path, Path]:
-        """This interpreter; it finds limbeck where it is installed."""
-        return Path(sys.executable), Path(__file__).resolve().parent.parent.parent
+    def vetting(self) -> None:
+        """In this process: nothing here is kept from a script."""
 
     async def create(self, limits: Limits) -> FakeSandbox:
         """A folder, and nothing else."""

@@ -173,9 +173,8 @@ class ExecutionResult:
     def _failure(self) -> list[str]:
         lines = [f"[{self.status}]"]
         if self.error is not None:
-            lines[0] += (
-                f"\n{self.error.traceback}" if self.error.traceback else f" {self.error.message}"
-            )
+            trace = self.error.traceback
+            lines[0] += f"\n{trace}" if trace else f" {self.error.message}"
             lines += self.error.faults
             if self.error.hint:
                 lines.append(f"Hint: {self.error.hint}")

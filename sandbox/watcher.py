@@ -27,13 +27,13 @@ class ProcessTree:
     def __init__(self, root: int) -> None:
         self._root = root
         self._peak = 0
+        self._cpu = 0.0
 
     def usage(self) -> Usage:
         """CPU of all that lives and has been reaped, and the largest memory seen."""
-        return Usage(
-            cpu_seconds=sum(map(_cpu_ticks, self._pids())) / _TICKS,
-            memory_peak=self._peak or None,
-        )
+        # The dead have no CPU time any more: what was seen last counts.
+        self._cpu = max(self._cpu, sum(map(_cpu_ticks, self._pids())) / _TICKS)
+        return Usage(cpu_seconds=self._cpu, memory_peak=self._peak or None)
 
     def memory(self, limit: int) -> int:
         """Bytes in use; exact only near `limit`."""
@@ -42,6 +42,7 @@ class ProcessTree:
         if total > limit * _NEAR:
             total = sum(map(_proportional, pids)) + _tmpfs_bytes(pids)
         self._peak = max(self._peak, total)
+        self._cpu = max(self._cpu, sum(map(_cpu_ticks, pids)) / _TICKS)
         return total
 
     def _pids(self) -> Iterator[int]:
