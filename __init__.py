@@ -23,6 +23,7 @@ _HOMES = {
     "Toolset": ".stubs.tool",
     "tool": ".stubs.tool",
     "Catalog": ".stubs.catalog",
+    "ConfigurationError": ".runtime.errors",
     "LimbeckError": ".runtime.errors",
     "ToolError": ".runtime.errors",
     "ToolFailed": ".runtime.errors",
@@ -32,6 +33,7 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from .bridge.policy import Policy as Policy
+    from .runtime.errors import ConfigurationError as ConfigurationError
     from .runtime.errors import LimbeckError as LimbeckError
     from .runtime.errors import ToolError as ToolError
     from .runtime.errors import ToolFailed as ToolFailed

@@ -53,7 +53,7 @@ def _message(error: BaseException) -> str:
         return f"{error.tool}: {error.message}" if error.tool else error.message
     try:
         return str(error)
-    except Exception as broken:
+    except BaseException as broken:  # the script's own __str__ may do anything
         return f"<{type(broken).__name__} in __str__>"
 
 

@@ -1,7 +1,7 @@
 """A model's text made a script: fences removed, and what is no Python told apart.
 
-Only a text that does not parse is looked at for what else it may be: a script that parses is never
-refused for its looks.
+Only a text that does not parse, or that holds nothing but names, is looked at for what else it may
+be: a script that does something is never refused for its looks.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def prepare(text: str, limit: int) -> str:
     source = _without_fence(text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"))
     if not source.strip():
         raise NotPython("empty", "the script is empty", "send Python source.")
-    if not _parses(source):
+    if not _parses(source) or _only_names(source):
         _check_kind(source)
     return source
 
@@ -80,6 +80,29 @@ def _parses(source: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
+
+
+def _only_names(source: str) -> bool:
+    """A text that Python can read and that does nothing: `ls -la /data` is a subtraction."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return all(
+        isinstance(
+            node,
+            ast.Module
+            | ast.Expr
+            | ast.BinOp
+            | ast.UnaryOp
+            | ast.Name
+            | ast.operator
+            | ast.unaryop
+            | ast.expr_context
+            | ast.Attribute,
+        )
+        for node in ast.walk(tree)
+    )
 
 
 def _check_kind(source: str) -> None:

@@ -115,10 +115,11 @@ def _unknown_in(toolset: str, names: list[str]) -> Callable[[str], Any]:
     def missing(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise _unknown(f"{toolset}.{name}", [f"{toolset}.{known}" for known in names])
+        raise _unknown(name, names, prefix=f"{toolset}.")
 
     return missing
 
 
-def _unknown(name: str, names: list[str]) -> UnknownTool:
-    return UnknownTool(name, difflib.get_close_matches(name, names, n=3, cutoff=0.5))
+def _unknown(name: str, names: list[str], prefix: str = "") -> UnknownTool:
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    return UnknownTool(prefix + name, [prefix + one for one in near])

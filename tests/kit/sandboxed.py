@@ -1,0 +1,82 @@
+"""Executors on real sandboxes, and what must be the same before and after an execution."""
+
+import contextlib
+import os
+import time
+from collections import Counter
+from pathlib import Path
+
+from limbeck import Executor, Toolset
+from limbeck.sandbox.bubblewrap import BubblewrapBackend
+from limbeck.sandbox.folders import base_folder
+from limbeck.sandbox.result import ExecutionResult
+
+BACKEND = BubblewrapBackend()
+WATCHED = BubblewrapBackend(cgroups=False)
+
+
+def execute(
+    script: str,
+    *toolsets: Toolset,
+    gate: str = "off",
+    backend: BubblewrapBackend = BACKEND,
+    on_output=None,
+    **options,
+) -> ExecutionResult:
+    """Run one script in a real sandbox, the gate off unless a test is about it."""
+    with Executor(toolsets, gate=gate, backend=backend, **options) as executor:
+        return executor.execute_code(script, on_output=on_output)
+
+
+WARM = execute("1")
+"""The loops, the backend's trial and grpc's own descriptors are there from now on."""
+
+
+def traces() -> Counter[str]:
+    """What an execution may leave nothing of: folders, cgroups, processes, descriptors."""
+    return Counter(
+        [
+            *(f"folder {path.name}" for path in base_folder().iterdir()),
+            *(f"cgroup {name}" for name in _cgroups()),
+            *(f"process {name}" for name in _descendants(os.getpid())),
+            *(f"descriptor {name}" for name in _descriptors()),
+        ]
+    )
+
+
+def left_since(before: Counter[str]) -> Counter[str]:
+    """What is there now and was not before; grpc closes its sockets a moment later."""
+    for _ in range(100):
+        left = traces() - before
+        if not left:
+            break
+        time.sleep(0.05)
+    return left
+
+
+def _cgroups() -> list[str]:
+    return [str(path) for path in Path("/sys/fs/cgroup").glob("*/limbeck/*") if path.is_dir()]
+
+
+def _descendants(pid: int) -> list[str]:
+    """Command lines of living child processes."""
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split():
+                found.append(Path(f"/proc/{child}/cmdline").read_bytes().decode())
+    return found
+
+
+def _descriptors() -> list[str]:
+    """What this process has open, without the numbers of sockets and pipes.
+
+    The pollers of grpc's own threads are left aside: they come and stay.
+    """
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            target = os.readlink(f"/proc/self/fd/{name}")
+            if "[event" not in target:
+                found.append(target.partition(":[")[0] if "pidfd" not in target else target)
+    return found
