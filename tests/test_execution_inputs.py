@@ -69,7 +69,11 @@ def _run(script: str, **options: object) -> ExecutionResult:
     ("script", "kind", "words"),
     [
         ("from tools import orders\norders.nope(1)", "UnknownTool", ["orders.nope"]),
-        ("from tools import orders\norders.get_ordr(1)", "UnknownTool", ["orders.get_order?"]),
+        (
+            "from tools import orders\norders.get_ordr(1)",
+            "UnknownTool",
+            ["mean orders.get_order"],
+        ),
         ("from tools import nope", "UnknownTool", ["nope"]),
         ("from tools import ordrs", "UnknownTool", ["orders?"]),
         ("import tools.nope", "UnknownTool", ["nope"]),
