@@ -131,7 +131,7 @@ def test_terminal_escapes_are_neutralised(home: Path) -> None:
 def test_vet(home: Path) -> None:
     done = _limbeck(home, "vet", "-", script="import socket\nx = eval('1')")
     assert done.returncode == 3
-    assert "line 1, col 1" in done.stdout
+    assert "line 1, col 8" in done.stdout
     assert "line 2, col 5" in done.stdout
     done = _limbeck(home, "vet", "-", "--json", script="import socket")
     assert json.loads(done.stdout)["faults"][0]["line"] == 1

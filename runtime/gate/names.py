@@ -1,99 +1,124 @@
-"""Which names a script may use: one table for the static check and for every guard at run time.
+"""Which names a script may write, and what private names are compiled to.
 
-Our own names begin with PREFIX, which no script may write. A private attribute (`x._data`) is
-compiled to one with PREFIX before it, so that a script's own classes work and nobody else's private
-attributes can be reached.
+One table serves every check: the transformer's, the getattr guard's, the format guard's, the
+class patterns', the dataclass fields'.
+
+Private attributes need no guard: `x._data` is compiled to `x._lb__data`, in class bodies too. A
+script's own classes work as ever, and nothing of the library carries such a name. Names of
+variables, parameters and keywords stay as they are.
+
+SAFETY: the guards live in the builtins under `_lb_` names that no script can write. Class-private
+mangling joins names with `__`, so that no guard's name holds two underscores in a row.
 """
 
 from __future__ import annotations
 
+# ruff: noqa: SIM905 - a table of words reads best as text
+import re
+
 PREFIX = "_lb_"
+"""Of the guards' names, and of a script's private attributes."""
 
-PUBLIC_PRIVATE = frozenset(
-    {
-        "_asdict", "_replace", "_fields", "_make", "_field_defaults", "_missing_",
-        "_generate_next_value_", "_ignore_", "_order_", "_value_", "_name_",
-    }
-)  # fmt: skip
-"""Names with an underscore that the standard library documents for use."""
+SHOW = PREFIX + "show"
+ATTRIBUTE = PREFIX + "attribute"
+TYPE = PREFIX + "type"
+VARS = PREFIX + "vars"
+MATCHED = PREFIX + "matched"
+SET = PREFIX + "set"
+SHOWN = PREFIX + "shown"
+CAPTURED = PREFIX + "case"
+"""Prefix of the temporaries that hold the classes of a match statement."""
 
-READABLE_DUNDERS = frozenset(
-    {
-        "__name__", "__qualname__", "__doc__", "__members__", "__cause__", "__context__",
-        "__annotations__", "__version__", "__author__", "__all__", "__notes__",
-    }
-)  # fmt: skip
+_PRIVATE = PREFIX + "_"
+_SHOWN = re.compile(rf"\b{PREFIX}(?=_)")
 
-DEFINABLE_DUNDERS = frozenset(
-    {
-        "__init__", "__new__", "__post_init__", "__init_subclass__", "__set_name__",
-        "__repr__", "__str__", "__bytes__", "__format__", "__hash__", "__bool__",
-        "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__",
-        "__len__", "__length_hint__", "__getitem__", "__setitem__", "__delitem__", "__missing__",
-        "__iter__", "__next__", "__reversed__", "__contains__", "__call__", "__getattr__",
-        "__enter__", "__exit__", "__aenter__", "__aexit__", "__await__", "__aiter__", "__anext__",
-        "__get__", "__set__", "__delete__", "__class_getitem__", "__dir__", "__copy__",
-        "__deepcopy__", "__index__", "__int__", "__float__", "__complex__", "__round__",
-        "__trunc__", "__floor__", "__ceil__", "__neg__", "__pos__", "__abs__", "__invert__",
-        *(
-            f"__{kind}{name}__"
-            for name in (
-                "add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul",
-                "lshift", "rshift", "and", "or", "xor",
-            )
-            for kind in ("", "r", "i")
-        ),
-    }
-)  # fmt: skip
-"""Methods of the language's protocols that reach nothing but the object itself."""
+SAFE_METHODS = frozenset(
+    f"__{name}__"
+    for name in (
+        "init new post_init call repr str bytes format hash bool len length_hint contains iter "
+        "next reversed getitem setitem delitem missing getattr dir get set delete set_name "
+        "init_subclass class_getitem enter exit await aiter anext aenter aexit "
+        "lt le eq ne gt ge "
+        "add sub mul matmul truediv floordiv mod divmod pow lshift rshift and or xor "
+        "radd rsub rmul rmatmul rtruediv rfloordiv rmod rdivmod rpow rlshift rrshift rand ror rxor "
+        "iadd isub imul imatmul itruediv ifloordiv imod ipow ilshift irshift iand ior ixor "
+        "neg pos abs invert complex int float index round trunc floor ceil fspath copy deepcopy"
+    ).split()
+)
+"""Special methods that a class may define, alias and call."""
 
-CLASS_DUNDERS = frozenset({"__slots__", "__match_args__", "__doc__", "__hash__"})
-"""May be assigned in a class body."""
+READABLE = SAFE_METHODS | frozenset(
+    f"__{name}__"
+    for name in (
+        "name qualname doc module members cause context suppress_context notes match_args"
+    ).split()
+)
+WRITABLE = frozenset(
+    f"__{name}__" for name in "name qualname doc cause context suppress_context".split()
+)
+CLASS_NAMES = SAFE_METHODS | {"__slots__", "__match_args__", "__doc__"}
+"""Dunder names that a class body may bind."""
 
-MODULE_DUNDERS = frozenset({"__all__", "__version__", "__author__"})
-"""May be assigned by a script."""
+MODULE_LOADS = frozenset({"__name__", "__doc__", "__debug__", "__class__"})
+MODULE_STORES = frozenset({"__all__", "__version__", "__author__", "__doc__"})
 
-INSPECTING = frozenset(
-    {
-        "ag_await", "ag_code", "ag_frame", "cr_await", "cr_code", "cr_frame", "cr_origin",
-        "gi_code", "gi_frame", "gi_yieldfrom", "f_back", "f_builtins", "f_code", "f_globals",
-        "f_locals", "f_trace", "co_code", "co_consts", "tb_frame", "tb_next", "func_code",
-        "func_globals", "im_class", "im_func", "im_self", "mro", "get_stack", "get_coro",
-        "print_stack", "get_loop", "subprocess_exec", "subprocess_shell",
-    }
-)  # fmt: skip
-"""Attributes that lead to frames, code or loops. Source: RestrictedPython, and its advisories."""
+KEPT = frozenset(
+    "_asdict _replace _fields _make _field_defaults _missing_ _generate_next_value_ _ignore_ "
+    "_order_ _value_ _name_".split()
+)
+"""Underscore names that are public: of named tuples and enums."""
+
+INSPECTION = frozenset(
+    "tb_frame tb_next f_back f_builtins f_code f_generator f_globals f_locals f_trace co_code "
+    "co_consts gi_frame gi_code gi_yieldfrom cr_await cr_frame cr_code cr_origin ag_await ag_frame "
+    "ag_code mro get_stack get_coro print_stack get_loop subprocess_exec subprocess_shell".split()
+)
+"""Attributes that lead from a value into the interpreter."""
+
+COMPUTED = frozenset("format format_map vformat get_field get_value obj raw detach".split())
+"""Attributes whose loads go through the run-time guard."""
 
 
 def is_dunder(name: str) -> bool:
-    """`__like_this__`."""
+    """Is it `__x__`: a name that belongs to the language?"""
     return len(name) > 4 and name.startswith("__") and name.endswith("__")
 
 
-def refused_name(name: str) -> str | None:
-    """Why a script may not bind or read a plain name; None when it may."""
-    if name.startswith(PREFIX):
-        return f"names that begin with {PREFIX} are taken"
-    return None
+def is_private(name: str) -> bool:
+    """Is it an attribute name that is compiled to a script-private one?"""
+    return name.startswith("_") and not is_dunder(name) and name not in KEPT
 
 
-def refused_attribute(name: str, *, defining: bool = False) -> str | None:
-    """Why an attribute may not be read or set; None when it may (perhaps under another name)."""
-    if name.startswith(PREFIX):
-        return f"names that begin with {PREFIX} are taken"
-    if name in INSPECTING:
-        return f"the attribute {name} is not available"
-    if is_dunder(name):
-        allowed = name in READABLE_DUNDERS or name in DEFINABLE_DUNDERS
-        if not allowed and not (defining and name in CLASS_DUNDERS):
-            return f"the attribute {name} is not available"
-    return None
+def is_reserved(name: str) -> bool:
+    """Is it a name that no script may bind, load or spell?"""
+    return name.startswith(PREFIX)
 
 
-def compiled_attribute(name: str, class_name: str | None = None) -> str:
-    """The name under which an attribute is compiled: private ones get the prefix."""
-    if not name.startswith("_") or is_dunder(name) or name in PUBLIC_PRIVATE or name == "_":
+def mangled(name: str, class_name: str) -> str:
+    """The name as Python compiles it inside `class class_name`."""
+    owner = class_name.lstrip("_")
+    if not owner or not name.startswith("__") or name.endswith("__"):
         return name
-    if name.startswith("__") and class_name is not None:
-        return f"{PREFIX}{class_name.lstrip('_')}_{name}"
-    return f"{PREFIX}{name}"
+    return f"_{owner}{name}"
+
+
+def private(name: str) -> str:
+    """The script-private attribute for `_x`; one that is already so stays."""
+    return name if name.startswith(_PRIVATE) else PREFIX + name
+
+
+def shown(text: str) -> str:
+    """The text with script-private names as the script wrote them."""
+    return _SHOWN.sub("", text) if PREFIX in text else text
+
+
+def attribute_problem(name: str, *, store: bool = False) -> str:
+    """Why this attribute may not be read (or written), or an empty string."""
+    if is_dunder(name):
+        allowed = WRITABLE if store else READABLE
+        return "" if name in allowed else "it leads into the interpreter"
+    if name in INSPECTION:
+        return "it leads into the interpreter"
+    if is_reserved(name):
+        return f"names that begin with {PREFIX} are reserved"
+    return ""

@@ -1,0 +1,52 @@
+"""The speed report: its form, and that each row is measured against its floor in the same run."""
+
+import json
+
+from limbeck.benchmark.rows import Report, Row, Sample, row
+from limbeck.benchmark.speed import SECTIONS, run_speed
+from limbeck.benchmark.tokens import cost, tokenizer
+
+
+def test_a_short_run_measures_every_section() -> None:
+    heard: list[str] = []
+    report = run_speed(rounds=1, progress=heard.append)
+    data = json.loads(json.dumps(report.to_dict()))
+    assert {one["section"] for one in data["rows"]} == set(SECTIONS)
+    for one in data["rows"]:
+        assert {"name", "section", "value", "unit", "floor", "ratio", "goal", "met"} <= set(one)
+        assert one["value"] > one["floor"] > 0
+        assert one["met"] is (one["ratio"] <= one["goal"])
+    assert data["machine"]["rounds"] == 1
+    assert heard
+    assert "lock-step call" in report.render()
+
+
+def test_the_ratio_is_the_median_of_the_rounds_own() -> None:
+    floors = [Sample(1.0, 0.0), Sample(2.0, 0.0), Sample(100.0, 0.0)]
+    values = [Sample(3.0, 0.0), Sample(6.0, 0.0), Sample(1_000.0, 0.0)]
+    one = row("x", "call", floors, values, goal=3.0, unit="s")
+    assert (one.value, one.floor, one.ratio, one.met) == (6.0, 2.0, 3.0, True)
+
+
+def test_a_row_that_cannot_run_says_why() -> None:
+    report = Report(
+        machine={"limbeck": "x", "python": "x", "cores": 2, "load": 1, "rounds": 1},
+        rows=(Row(name="x", section="start", unit="ms", reason="no sandbox"),),
+    )
+    assert report.to_dict()["rows"][0]["met"] is None
+    assert "no sandbox" in report.render()
+
+
+def test_tokens_are_exact_and_named() -> None:
+    tokens = tokenizer()
+    assert tokens.name == "o200k_base"
+    assert tokens.count("hello world") == 2
+    assert tokens.count("お誕生日おめでとう") == 8
+
+
+def test_a_conversation_sums_its_requests() -> None:
+    tokens = tokenizer()
+    total = cost(tokens, "hello world", [("hello world", "hello world")] * 2)
+    assert (total.definitions, total.sent, total.returned, total.requests) == (2, 4, 4, 3)
+    assert total.summed_input == 2 + (2 + 12) + (2 + 24)
+    assert total.context == 10

@@ -1,0 +1,254 @@
+"""Stub modules: valid, deterministic, typed; no description can leave its docstring."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limbeck import Catalog, Toolset
+from limbeck.stubs.catalog import ToolsetView
+from limbeck.stubs.contract import HandlerKind
+from limbeck.stubs.describe import describe
+from limbeck.stubs.render import parameter_names, render_bridge, render_catalog, render_toolset
+from limbeck.stubs.tool import Effect, Tool, ToolSpec
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+WORDS = st.sampled_from(
+    ["type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "enum", "const", "$ref",
+     "$defs", "default", "description", "additionalProperties", "prefixItems", "format", "minimum"]
+)  # fmt: skip
+TYPES = st.sampled_from(
+    ["string", "integer", "number", "boolean", "null", "array", "object", "any"]
+)
+SCHEMA: st.SearchStrategy[Any] = st.recursive(
+    st.fixed_dictionaries({"type": TYPES}) | st.dictionaries(WORDS, JSON, max_size=3),
+    lambda inner: st.dictionaries(
+        WORDS,
+        inner
+        | st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+        max_size=4,
+    ),
+    max_leaves=10,
+)
+HOSTILE = st.sampled_from(
+    ['"""', "'''", "\\", "\n", "\r", "\0", "\u202e", "\u2028", "\x1b[2J", "{", "}", "#", ";",
+     '"""\nimport os\nos.system("x")\n"""', "\\N{DIGIT ONE}", "\ud800", "\\", "%s", "\x0c"]
+)  # fmt: skip
+TEXT = st.lists(HOSTILE | st.text(max_size=10), max_size=8).map("".join)
+
+
+def _view(input_schema: Any, output_schema: Any = None, **spec: Any) -> ToolsetView:
+    made = ToolSpec(
+        **{
+            "toolset": "box", "name": "act", "description": "", "input_schema": input_schema,
+            "output_schema": output_schema, **spec,
+        }
+    )  # fmt: skip
+    tool = Tool(
+        spec=made, handler=print, kind=HandlerKind.PLAIN, context_parameter=None, parameters=(),
+        model=None, adapter=None,
+    )  # type: ignore[arg-type]  # fmt: skip
+    return ToolsetView(name="box", description="", tools=(tool,))
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.dictionaries(st.text(max_size=12), SCHEMA, max_size=4), SCHEMA, TEXT)
+def test_any_schema_becomes_a_module(properties: Any, output: Any, text: str) -> None:
+    schema = {"type": "object", "properties": properties, "required": list(properties)[:1]}
+    source = render_toolset(_view(schema, output, description=text))
+    assert source == render_toolset(_view(schema, output, description=text))
+    namespace: dict[str, Any] = {
+        "call": None,
+        "stream": None,
+        "UNSET": None,
+        "__name__": "tools.box",
+    }
+    body = "\n".join(line for line in source.splitlines() if "from ._bridge" not in line)
+    exec(compile(body, "<stub>", "exec"), namespace)
+    assert callable(namespace["act"])
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXT, TEXT, TEXT)
+def test_no_text_leaves_its_docstring(tool: str, toolset: str, parameter: str) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "description": parameter, "pattern": parameter}},
+    }
+    view = _view(schema, None, description=tool, side_effects=tool, version=parameter)
+    view = ToolsetView(name="box", description=toolset, tools=view.tools)
+    tree = ast.parse(render_toolset(view))
+    kinds = [type(node).__name__ for node in tree.body]
+    assert kinds in (
+        ["ImportFrom", "ImportFrom", "FunctionDef"],
+        ["Expr", "ImportFrom", "ImportFrom", "FunctionDef"],
+    )
+    function = tree.body[-1]
+    assert [type(node).__name__ for node in function.body] in (["Return"], ["Expr", "Return"])
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            assert not set(node.value) & set("\0\x1b\u202e\u2028\ud800\r\x0c")
+
+
+def test_hostile_names_become_parameters_and_keep_their_own_on_the_wire() -> None:
+    names = ["from", "user-id", "user_id", "1st", "", "call", "__class__", "größe", "a b", "UNSET"]
+    made = parameter_names(names)
+    assert len(set(made.values())) == len(names)
+    assert all(name.isidentifier() for name in made.values())
+    schema = {"properties": {name: {"type": "integer"} for name in names}}
+    tree = ast.parse(render_toolset(_view(schema)))
+    (sent,) = [node for node in ast.walk(tree) if isinstance(node, ast.Dict)]
+    assert [key.value for key in sent.keys] == names
+
+
+@pytest.mark.parametrize(
+    ("schema", "text"),
+    [
+        ({"type": "string"}, "str"),
+        ({"type": ["string", "null"]}, "str | None"),
+        ({"enum": ["a", 1, None, True]}, "Literal['a', 1, None, True]"),
+        ({"const": 5}, "Literal[5]"),
+        ({"enum": [1.5, "a"]}, "float | str"),
+        ({"type": "array", "items": {"type": "integer"}}, "list[int]"),
+        ({"type": "array"}, "list[Any]"),
+        ({"type": "object"}, "dict[str, Any]"),
+        ({"type": "object", "additionalProperties": {"type": "integer"}}, "dict[str, int]"),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}, {"type": "integer"}]}, "int | None"),
+        ({"allOf": [{"type": "integer"}]}, "int"),
+        ({"type": "float"}, "Any"),
+        ({"$ref": "https://example.org/x"}, "Any"),
+        ({"$ref": "#/nowhere"}, "Any"),
+        (True, "Any"),
+        (5, "Any"),
+    ],
+)
+def test_types(schema: Any, text: str) -> None:
+    source = render_toolset(_view({"properties": {"a": schema}, "required": ["a"]}))
+    assert f"def act(a: {text}) -> Any:" in source
+
+
+def test_recursion_becomes_a_typed_dict_that_names_itself() -> None:
+    node = {
+        "type": "object",
+        "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/Node"}}},
+    }
+    source = render_toolset(_view({}, {"$ref": "#/$defs/Node", "$defs": {"Node": node}}))
+    assert "class Node(TypedDict):" in source
+    assert "children: NotRequired[list[Node]]" in source
+    loop = {"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}, "$ref": "#/$defs/A"}
+    assert "-> Any:" in render_toolset(_view({}, loop))
+
+
+def test_keys_that_are_no_names_make_a_functional_typed_dict() -> None:
+    schema = {"type": "object", "properties": {"user-id": {"type": "string"}, "from": {}}}
+    source = render_toolset(_view({}, schema))
+    assert (
+        "TypedDict('ActResult', {'user-id': NotRequired['str'], 'from': NotRequired['Any']})"
+        in source
+    )
+
+
+def test_defaults_are_constants_or_left_to_the_tool() -> None:
+    properties = {
+        "a": {"default": 5}, "b": {"default": "x"}, "c": {"default": None}, "d": {"default": [1]},
+        "e": {"default": float("nan")}, "f": {"default": "\0"}, "g": {},
+    }  # fmt: skip
+    source = render_toolset(_view({"properties": properties}))
+    line = next(line for line in source.splitlines() if line.startswith("def"))
+    for part in ("a: Any=5", "b: Any='x'", "c: Any=None", "d: Any=UNSET", "e: Any=UNSET",
+                 "f: Any=UNSET", "g: Any=UNSET"):  # fmt: skip
+        assert part in line
+
+
+def test_the_docstring_is_a_prompt() -> None:
+    schema = {
+        "properties": {
+            "a": {"type": "integer", "minimum": 1, "maximum": 9, "description": "The\nnumber."},
+            "b": {"type": "array", "items": {"type": "string", "minLength": 2}, "maxItems": 3},
+        }
+    }
+    view = _view(
+        schema, None, description="Act.", effect=Effect.DESTRUCTIVE, side_effects="Mails.",
+        cooldown_seconds=60, max_calls=3, version="2.1",
+    )  # fmt: skip
+    (function,) = [node for node in ast.parse(render_toolset(view)).body if hasattr(node, "args")]
+    text = ast.get_docstring(function)
+    for part in (
+        "Act.", "a: The number. (at least 1, at most 9)", "b: at most 3 items, each at least 2",
+        "Effect: destructive. Needs approval.", "Side effects: Mails.", "60 s", "3 calls", "2.1",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_generated_packages_type_check(tmp_path: Path) -> None:
+    sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+    import retail
+
+    folder = tmp_path / "tools"
+    folder.mkdir()
+    for name, source in {
+        **render_catalog(Catalog.of(retail.retail)),
+        "_bridge.py": render_bridge(),
+    }.items():
+        (folder / name).write_text(source)
+    (tmp_path / "script.py").write_text(
+        "from tools import retail\n"
+        "product = retail.get_product_details('1')\n"
+        "total: float = sum(one['price'] for one in product['variants'].values())\n"
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--no-warn-return-any",
+            "--no-error-summary",
+            "script.py",
+            "tools",
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+
+
+def _many(count: int, tools: int) -> Catalog:
+    toolsets = []
+    for number in range(count):
+        box = Toolset(f"toolset_{number}", "A set of tools that does many different things.")
+        for index in range(tools):
+            box.add(
+                lambda a: a, name=f"tool_{index}", effect="read", description="Do a thing. " * 9
+            )
+        toolsets.append(box)
+    return Catalog.of(*toolsets)
+
+
+@pytest.mark.parametrize(("count", "tools"), [(0, 0), (1, 1), (1, 40), (30, 5), (200, 1)])
+@pytest.mark.parametrize("budget", [1_500, 6_000])
+def test_the_description_is_bounded_whatever_the_number_of_tools(count, tools, budget) -> None:
+    text = describe(
+        _many(count, tools), limits={"time": "60 s"}, modules=["json"] * 50, budget=budget
+    )
+    assert len(text) <= budget
+    assert "print" in text
+    if count:
+        assert "toolset_0" in text
+
+
+def test_the_fixed_part_is_small() -> None:
+    assert len(describe(_many(0, 0), limits={}, modules=[])) <= 600
