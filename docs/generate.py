@@ -1,7 +1,7 @@
 """Writes the parts of the documents that the code knows best: `make docs`.
 
-A block between `<!-- NAME -->` and `<!-- /NAME -->` is replaced; tests/test_docs.py says when one is
-stale.
+A block between `<!-- NAME -->` and `<!-- /NAME -->` is replaced; tests/test_docs.py says when one
+is stale.
 """
 
 from __future__ import annotations

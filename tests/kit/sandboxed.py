@@ -38,8 +38,8 @@ def traces() -> Counter[str]:
     gc.collect()  # grpc keeps a pair of sockets as long as one of its servers is not collected
     return Counter(
         [
-            *(f"folder {path.name}" for path in base_folder().iterdir()),
-            *(f"cgroup {name}" for name in _cgroups()),
+            *(f"folder {name}" for name in _folders(own=True)),
+            *(f"cgroup {path}" for path in _cgroups() if path.name not in _folders(own=False)),
             *(f"process {name}" for name in _descendants(os.getpid())),
             *(f"descriptor {name}" for name in _descriptors()),
         ]
@@ -56,8 +56,18 @@ def left_since(before: Counter[str]) -> Counter[str]:
     return left
 
 
-def _cgroups() -> list[str]:
-    return [str(path) for path in Path("/sys/fs/cgroup").glob("*/limbeck/*") if path.is_dir()]
+def _folders(*, own: bool) -> list[str]:
+    """Ids of this process's sandboxes, or of other processes' that run at the same time."""
+    found = []
+    for path in base_folder().iterdir():
+        with contextlib.suppress(OSError):
+            if ((path / "owner").read_text().split()[0] == str(os.getpid())) is own:
+                found.append(path.name)
+    return found
+
+
+def _cgroups() -> list[Path]:
+    return [path for path in Path("/sys/fs/cgroup").glob("*/limbeck/*") if path.is_dir()]
 
 
 def _descendants(pid: int) -> list[str]:

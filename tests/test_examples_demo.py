@@ -1,0 +1,35 @@
+"""The demo does the main job, and the README's figures are the demo's."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def _run(name: str) -> str:
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / name], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_audit_prints_the_products_and_what_it_cost() -> None:
+    text = _run("retail_audit.py")
+    products = re.findall(r"^(\w.*?) +(\d+) +(\d+)  [\d.]+-[\d.]+$", text, re.MULTILINE)
+    assert [(name, int(stock), int(total)) for name, stock, total in products] == [
+        ("Sneakers", 2, 5), ("Smartphone", 2, 9), ("Notebook", 3, 5), ("Yoga Mat", 3, 5),
+        ("Indoor Security Camera", 3, 8), ("Bicycle", 4, 5), ("LED Light Bulb", 4, 6),
+        ("Patio Umbrella", 4, 6),
+    ]  # fmt: skip
+    assert "51 tool calls" in text
+    readme = (ROOT / "README.md").read_text()
+    for row in ("in the context at the end", "input summed over requests", "requests to the model"):
+        (line,) = [line for line in text.splitlines() if line.startswith(row)]
+        before, after = re.findall(r"[\d,]{2,}|\b\d\b", line)[:2]
+        assert f"| {before} | {after} |" in readme, line
+
+
+def test_hello() -> None:
+    assert _run("hello.py") == "Cairo is the warmest\n"
