@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .errors import ToolError
-from .gate import Fault
+from .gate import Fault, shown
 
 SCRIPT = "<script>"
 """File name of the script in tracebacks."""
@@ -52,7 +52,8 @@ def _message(error: BaseException) -> str:
     if isinstance(error, ToolError):
         return f"{error.tool}: {error.message}" if error.tool else error.message
     try:
-        return str(error)
+        # Private attributes are compiled under other names: the script's own is shown.
+        return shown(str(error))
     except BaseException as broken:  # the script's own __str__ may do anything
         return f"<{type(broken).__name__} in __str__>"
 

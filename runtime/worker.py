@@ -53,7 +53,8 @@ def _run(job: Job) -> tuple[int, dict[str, Any] | None]:
         return 1, report.of_refusal(refusal.faults)
     except SyntaxError as error:
         return 1, report.of_exception(error)
-    lines = job.script.splitlines(keepends=True)
+    # Not splitlines(): the parser counts no form feed and no Unicode separator.
+    lines = [f"{line}\n" for line in job.script.split("\n")]
     linecache.cache[report.SCRIPT] = (len(job.script), None, lines, report.SCRIPT)
     module = _main_module(job.gate)
     try:

@@ -16,7 +16,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from . import copying, data_classes, guards, modules
+from . import caching, copying, data_classes, guards, modules
 from .advice import MODULES
 from .kinds import TYPE
 from .streams import Output
@@ -27,8 +27,13 @@ _PREFIX = "sandbox."
 def available(module: str) -> list[str]:
     """The public names that the module shows on this Python."""
     real = import_module(module)
-    made = modules.GUARDED.get(module, ())
-    return [name for name in modules.NAMES[module] if name in made or hasattr(real, name)]
+    return [name for name in modules.NAMES[module] if _has(module, name, real)]
+
+
+def _has(module: str, name: str, real: ModuleType) -> bool:
+    if name in modules.GUARDED.get(module, ()):
+        return name in _GUARDED[module]
+    return hasattr(real, name)
 
 
 def importer() -> Callable[..., Any]:
@@ -120,6 +125,7 @@ _GUARDED: Mapping[str, Mapping[str, Any]] = {
         "replace": data_classes.replace,
     },
     "functools": {
+        "cached_property": caching.cached_property,
         "wraps": data_classes.wraps,
         "update_wrapper": data_classes.update_wrapper,
     },
