@@ -17,6 +17,7 @@ from typing import Any
 
 from .channel import Channel
 from .errors import TOOL_ERRORS, UnknownTool
+from .stub_calls import checked
 
 LATER = frozenset({"search", "describe", "call_many", "emit", "aio", "help"})
 """Helpers that the name is reserved for and that this version does not have."""
@@ -75,11 +76,13 @@ class _StubFinder(MetaPathFinder, Loader):
         with open(path, encoding="utf-8") as file:
             code = compile(file.read(), f"<tools.{name}>", "exec", dont_inherit=True)
         exec(code, module.__dict__)  # noqa: S102 - the host generated it
-        own = sorted(
-            key
+        stubs = {
+            key: checked(value, f"{name}.{key}", self._channel.call)
             for key, value in module.__dict__.items()
             if isinstance(value, FunctionType) and value.__module__ == module.__name__
-        )
+        }
+        module.__dict__.update(stubs)
+        own = sorted(stubs)
         module.__dict__["__dir__"] = lambda: own
         module.__dict__["__getattr__"] = _unknown_in(name, own)
 

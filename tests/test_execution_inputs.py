@@ -83,8 +83,21 @@ def _run(script: str, **options: object) -> ExecutionResult:
             "InvalidArguments",
             ["order_id", "whole number", "'5'", "full", "True or False", "order_id, full"],
         ),
-        ("from tools import orders\norders.get_order()", "TypeError", ["order_id"]),
-        ("from tools import orders\norders.get_order(1, x=2)", "TypeError", ["x"]),
+        (
+            "from tools import orders\norders.get_order()",
+            "InvalidArguments",
+            ["order_id: missing", "the parameters of orders.get_order are: order_id, full"],
+        ),
+        (
+            "from tools import orders\norders.get_order('5', x=2, y=3)",
+            "InvalidArguments",
+            ["order_id: must be a whole number", "x: there is no", "y: there is no"],
+        ),
+        (
+            "from tools import orders\norders.get_order(1, 2, 3, order_id=4)",
+            "InvalidArguments",
+            ["3 arguments without a name", "order_id: given twice", "are: order_id, full"],
+        ),
         ("from tools import orders\norders.get_order(404)", "ToolFailed", ["no order", "list the"]),
         ("from tools import orders\norders.broken(1)", "ToolFailed", ["internal error"]),
         ("from tools import orders\norders.lying(1)", "ResultInvalid", ["id", "total", "missing"]),
@@ -377,6 +390,36 @@ def test_a_host_without_user_namespaces_gets_its_mend(tmp_path, message: str, ca
     text = result.for_model()
     assert cause in text
     assert "Hint:" in text
+
+
+NO_NAMESPACES = """
+import ctypes, os, sys
+ready, go = os.pipe(), os.pipe()
+child = os.fork()
+if child == 0:
+    # A user namespace in which everybody is who they were, and no further one can be made.
+    assert ctypes.CDLL(None).unshare(0x10000000) == 0
+    os.write(ready[1], b"x")
+    os.read(go[0], 1)
+    open("/proc/sys/user/max_user_namespaces", "w").write("0")
+    os.execv(sys.executable, [sys.executable, "-m", "limbeck", "run", "-"])
+os.read(ready[0], 1)
+for name in ("uid_map", "gid_map"):
+    open(f"/proc/{child}/{name}", "w").write("0 0 4294967295")
+os.write(go[1], b"x")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can map all users")
+def test_user_namespaces_off_for_real() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", NO_NAMESPACES], input="print(1)", capture_output=True, text=True
+    )
+    assert done.returncode == 5, done.stderr
+    assert "limit of namespaces" in done.stderr
+    assert "max_user_namespaces" in done.stderr
+    assert "Nothing ran." in done.stderr
 
 
 def _with(**settings: str):
