@@ -1,120 +1,89 @@
-"""A model's text made a script: fences removed, and what is no Python told apart.
+"""From what a model sent to the text of a script: fences off, newlines even, bounds kept.
 
-Only a text that does not parse is looked at for what else it may be: a script that parses is never
-refused for its looks.
+Nothing here parses: the host never runs a parser over a stranger's text in its own process.
+That a text is shell or prose is found where it is vetted, and told as a fault.
 """
 
 from __future__ import annotations
 
-import ast
 import re
 
 from .errors import LimbeckError
+from .gate.shapes import is_prose
 
 _FENCED = re.compile(
-    r"\A[^\S\n]*(?P<fence>```+|~~~+)[^\S\n]*[\w+.-]*[^\n]*\n(?P<body>.*?)\n?[^\S\n]*(?P=fence)\s*\Z",
+    r"\A\s*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[^\s`{]*)[^\n]*\n(?P<body>.*?)\n?[ \t]*"
+    r"(?P=fence)\s*\Z",
     re.DOTALL,
 )
-_FENCED_INSIDE = re.compile(r"^(```+|~~~+)[^\S\n]*[\w+.-]*[^\n]*\n(.*?)^\1[^\S\n]*$", re.M | re.S)
-_SHELL = re.compile(
-    r"\s*(#!.*\b(ba|z|da)?sh\b|[$%#]\s+\w|(ls|cd|cat|pip3?|npm|npx|curl|wget|git|echo|mkdir|rm|cp|mv|"
-    r"sudo|apt(-get)?|grep|find|chmod|export|python3?|bash|sh|which|pwd|head|tail|sed|awk|touch)"
-    r"(\s+[\w./~$'\"*&|>-]|\s*$))"
-)
-
-_PROSE = re.compile(r"[\w,.;:'!?\"() -]+$")
-_CODE = re.compile(
-    r"\w\(|[\w\])]\s*[-+*/|&]?=[^=]|^\s*(import|from|def|class|for|while|if|with|try)\b.*[:(]\s*$"
-)
+_BLOCK = re.compile(r"^(`{3,}|~{3,})[^\n]*\n(?:.*?\n)?\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_PYTHON = frozenset({"", "py", "py3", "python", "python3", "tool_code"})
 
 
 class NotPython(LimbeckError):
-    """The text is no script at all: nothing of it can be vetted."""
+    """A text that is no script: `code` for machines, `message` and `hint` for the model."""
 
     def __init__(self, code: str, message: str, hint: str) -> None:
-        super().__init__(f"{message}: {hint}")
         self.code = code
-        """A stable word: empty, too_large, not_text, not_python."""
         self.message = message
         self.hint = hint
+        super().__init__(f"{message}\nHint: {hint}")
 
 
-def prepare(text: str, limit: int) -> str:
-    """The script in a model's text, at most `limit` bytes. Raises NotPython."""
-    _check_text(text, limit)
-    source = _without_fence(text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"))
-    if not source.strip():
-        raise NotPython("empty", "the script is empty", "send Python source.")
-    if not _parses(source):
-        _check_kind(source)
-    return source
+def prepare(source: str, limit: int) -> str:
+    """The script's text: no fences around it, no byte order mark, newlines as `\\n`.
 
-
-def _check_text(text: str, limit: int) -> None:
-    try:
-        size = len(text.encode())
-    except UnicodeEncodeError:
-        hint = "send plain Unicode text."
-        raise NotPython("not_text", "the script holds a lone surrogate", hint) from None
+    Raises NotPython for a text that is empty, larger than `limit` bytes, holds NUL or lone
+    surrogates, or is fenced as another language.
+    """
+    size = _size(source)
     if size > limit:
-        message = f"the script has {size:,} bytes, the limit is {limit:,}"
-        raise NotPython("too_large", message, "pass data through tools, not in the source.")
-    if "\0" in text:
-        raise NotPython("not_text", "the script holds a NUL character", "remove it.")
+        raise NotPython(
+            "too_large",
+            f"the script has {size:,} bytes, the limit is {limit:,}",
+            "fetch data with the tools instead of writing it into the script.",
+        )
+    if "\0" in source:
+        line = source.count("\n", 0, source.index("\0")) + 1
+        raise NotPython(
+            "not_text", f"line {line} holds a NUL character", "write \\0 in a string literal."
+        )
+    text = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    text = _without_fences(text)
+    if not text.strip():
+        raise NotPython("empty", "the script is empty", "send Python code that prints its result.")
+    return text
 
 
-def _without_fence(source: str) -> str:
-    match = _FENCED.match(source.strip())
-    if match is not None:
-        return match.group("body") + "\n"
-    if _parses(source):
-        return source
-    blocks = _FENCED_INSIDE.findall(source)
-    # One block in prose is what was meant; of several nobody knows which.
-    return blocks[0][1] if len(blocks) == 1 else source
-
-
-def _parses(source: str) -> bool:
+def _size(source: str) -> int:
     try:
-        ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        return len(source.encode())
+    except UnicodeEncodeError as error:
+        line = source.count("\n", 0, error.start) + 1
+        character = f"U+{ord(source[error.start]):04X}"
+        raise NotPython(
+            "not_text",
+            f"line {line} holds half a character ({character}, a lone surrogate)",
+            "send valid Unicode text, or write it as an escape in a string literal.",
+        ) from None
 
 
-def _check_kind(source: str) -> None:
-    first = next(line for line in source.splitlines() if line.strip())
-    if _SHELL.match(first):
+def _without_fences(text: str) -> str:
+    fenced = _FENCED.match(_only_block(text))
+    if fenced is None:
+        return text
+    language = fenced["language"].lower()
+    if language not in _PYTHON:
         raise NotPython(
             "not_python",
-            f"this is shell text, not Python ({_short(first)})",
-            "write Python: print(open('/data/x.csv').read()) instead of `cat /data/x.csv`.",
+            f"the script is fenced as {language[:20]!r}, not Python",
+            "write it in Python; there is no shell and no other interpreter.",
         )
-    if source.lstrip()[:1] in "{[<":
-        raise NotPython(
-            "not_python",
-            f"this is data or markup, not Python ({_short(first)})",
-            "write a Python script that uses it.",
-        )
-    if _is_prose(source):
-        raise NotPython(
-            "not_python",
-            f"this is prose, not Python ({_short(first)})",
-            "send the script alone; put remarks in comments.",
-        )
+    return fenced["body"]
 
 
-def _is_prose(source: str) -> bool:
-    """Mostly lines of several words, with nothing that only code has."""
-    lines = [line.strip() for line in source.splitlines() if line.strip()]
-    wordy = [line for line in lines if _PROSE.match(line) and _words(line) > 3]
-    return len(wordy) * 2 > len(lines) and not any(map(_CODE.search, lines))
-
-
-def _words(line: str) -> int:
-    return len(re.findall(r"[^\W\d_]{2,}", line))
-
-
-def _short(line: str) -> str:
-    line = line.strip()
-    return line if len(line) <= 60 else f"{line[:57]}..."
+def _only_block(text: str) -> str:
+    """The one fenced block of a text that begins with prose; any other text as it is."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    blocks = list(_BLOCK.finditer(text)) if is_prose(first.strip()) else []
+    return blocks[0].group() if len(blocks) == 1 else text

@@ -1,125 +1,65 @@
-"""The language gate: vets a script on the host, compiles it by the same policy in the sandbox.
+"""The language gate: vets a script before a sandbox is touched, and compiles it inside one.
 
-It is a vetting layer with teeth in front of the container, never the boundary: what it refuses, it
-refuses early and with a reason; what passes it runs in a sandbox all the same.
+The same code on both sides. It is a vetting layer with teeth in front of the sandbox, never the
+boundary: what it lets through by mistake still meets the sandbox and the policy of the bridge.
+
+    faults, names, advice, modules     what is said, and the tables
+    scopes, visitor, imports, patterns, transformer      what a script may write
+    kinds, templates, guards, copying, data_classes, files, streams, libraries, table
+                                       what it meets at run time
+    program                            from source text to faults or to a code object
+    child                              the process that vets for the host
 """
 
 from __future__ import annotations
 
-import ast
-import builtins
-import functools
 import hashlib
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from types import CodeType
+from functools import lru_cache
 from typing import Any
 
-import RestrictedPython.transformer
+from RestrictedPython import transformer as _base
 
-from .builtin_names import gated_builtins
-from .faults import MAX_FAULTS as MAX_FAULTS
-from .faults import Fault as Fault
-from .faults import Refused as Refused
-from .modules import ALLOWED_MODULES as ALLOWED_MODULES
-from .names import PREFIX
-from .transformer import Policy, bound_names
+from .faults import MAX_FAULTS, Fault, Refused
+from .modules import ALLOWED_MODULES
+from .names import shown
+from .program import Compiled, compile_script, vet
+from .table import open_builtins, script_builtins
 
-SCRIPT = "<script>"
-_SHOW = f"{PREFIX}show"
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A script, ready to run."""
-
-    code: CodeType
-    """A coroutine's code when the script awaits at its top level (CO_COROUTINE)."""
-
-
-def vet(source: str, *, gate: bool = True) -> list[Fault]:
-    """Every fault of a script, in order, at most 20; never raises."""
-    try:
-        compile_script(source, gate=gate)
-    except Refused as refusal:
-        return refusal.faults
-    return []
-
-
-def compile_script(source: str, *, gate: bool, filename: str = SCRIPT) -> Compiled:
-    """Compile a script; its last expression is shown, as in a notebook.
-
-    Raises Refused: with the gate off only for what is not Python.
-    """
-    try:
-        tree = ast.parse(source, filename)
-        if gate:
-            _apply_policy(tree, source)
-        _show_last(tree)
-        return Compiled(
-            compile(tree, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-        )
-    except SyntaxError as error:
-        raise Refused([_of_syntax(error, source)]) from None
-    except (RecursionError, MemoryError, ValueError, OverflowError) as error:
-        text = f"the script is too complex to read ({type(error).__name__})"
-        fault = Fault(line=0, column=0, message=text, hint="nest less, and split long expressions")
-        raise Refused([fault]) from None
+__all__ = [
+    "ALLOWED_MODULES",
+    "MAX_FAULTS",
+    "Compiled",
+    "Fault",
+    "Refused",
+    "compile_script",
+    "fingerprint",
+    "script_globals",
+    "shown",
+    "vet",
+]
 
 
 def script_globals(
     *, gate: bool, show: Callable[[object], None], extra: Mapping[str, object]
 ) -> dict[str, Any]:
-    """The globals of a script's module.
+    """The globals in which a compiled script runs.
 
-    Args:
-        gate: Built-in names by the policy, or all of Python's.
-        show: Called with the value of the last expression.
-        extra: More built-in names.
+    `show` is called with the value of a last expression that is not None; `extra` are names that
+    are added to the builtins.
     """
-    table = gated_builtins() if gate else dict(vars(builtins))
-    table.update(extra)
-    table[_SHOW] = show
-    return {"__name__": "__main__", "__builtins__": table}
+    make = script_builtins if gate else open_builtins
+    return {"__name__": "__main__", "__builtins__": make(show, extra)}
 
 
-@functools.cache
+@lru_cache(maxsize=1)
 def fingerprint() -> str:
-    """Names the policy: both sides of a job must have the same."""
+    """Digest of the policy: its own sources and the transformer that it is built on."""
+    folder = os.path.dirname(__file__)
+    files = sorted(name for name in os.listdir(folder) if name.endswith(".py"))
     digest = hashlib.sha256()
-    files = sorted(Path(__file__).parent.glob("*.py"))
-    for path in [*files, Path(RestrictedPython.transformer.__file__)]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in [*(os.path.join(folder, name) for name in files), _base.__file__]:
+        with open(path, "rb") as source:
+            digest.update(hashlib.sha256(source.read()).digest())
     return digest.hexdigest()[:32]
-
-
-def _apply_policy(tree: ast.Module, source: str) -> None:
-    policy = Policy(source, bound_names(tree))
-    policy.visit(tree)
-    if policy.faults:
-        policy.faults.sort(key=lambda fault: (fault.line, fault.column))
-        raise Refused(policy.faults)
-    ast.fix_missing_locations(tree)
-
-
-def _show_last(tree: ast.Module) -> None:
-    last = tree.body[-1] if tree.body else None
-    if isinstance(last, ast.Expr):
-        name = ast.copy_location(ast.Name(_SHOW, ast.Load()), last.value)
-        last.value = ast.copy_location(ast.Call(name, [last.value], []), last.value)
-
-
-def _of_syntax(error: SyntaxError, source: str) -> Fault:
-    lines = source.splitlines()
-    line = error.lineno or 0
-    hint = ""
-    if "'return' outside function" in error.msg:
-        hint = "a script has no caller; print the value"
-    return Fault(
-        line=line,
-        column=error.offset or 0,
-        message=error.msg,
-        hint=hint,
-        source_line=lines[line - 1].strip()[:200] if 0 < line <= len(lines) else "",
-    )

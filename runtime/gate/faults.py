@@ -26,7 +26,9 @@ class Fault:
 
     def __str__(self) -> str:
         text = f"{self.message}: {self.hint}" if self.hint else self.message
-        return f"line {self.line}, col {self.column}: {text}" if self.line else text
+        if self.line:
+            text = f"line {self.line}, col {self.column}: {text}"
+        return f"{text}\n    {self.source_line.strip()}" if self.source_line else text
 
 
 class Refused(Exception):

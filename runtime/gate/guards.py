@@ -1,215 +1,246 @@
-"""What a script computes at run time and could name anything with: checked by the same table.
+"""What a script gets instead of getattr, type, vars and their like: the checks of run time.
 
-Plain attribute, item and iteration operations have no guard and cost nothing.
+SAFETY: a script holds these functions, so that nothing powerful stands in this module: no module
+that leads out, no importer, no stream. They take attribute names only as exact `str`: a subclass
+could answer the check with one name and the load with another.
 """
 
 from __future__ import annotations
 
-import builtins
-import dataclasses
-import functools
-import inspect
-import os
-import string
-from collections.abc import Callable, Mapping, Sequence
-from types import FunctionType, MethodType
-from typing import Any
+from collections.abc import Callable
+from io import IOBase
+from types import MappingProxyType, ModuleType
+from typing import Any, Never, get_origin
 
-from .names import PREFIX, compiled_attribute, is_dunder, refused_attribute
+from . import names, templates
+from .kinds import TYPE, is_script_class, shown_class, shown_type
 
 _MISSING = object()
 
-READ_ROOTS = ("/workspace", "/tmp", "/data", "/tools")  # noqa: S108 - paths inside the sandbox
-WRITE_ROOTS = ("/workspace", "/tmp")  # noqa: S108 - paths inside the sandbox
 
-
-def attribute_name(name: object) -> str:
-    """The compiled form of a computed attribute's name. Raises AttributeError or TypeError."""
+def attribute_name(name: Any, *, store: bool = False) -> str:
+    """The compiled form of an attribute name that was computed; AttributeError if refused."""
     if type(name) is not str:
-        raise TypeError(f"attribute name must be a text, not {type(name).__name__}")
-    problem = refused_attribute(name)
-    if problem is not None:
-        raise AttributeError(problem)
-    return compiled_attribute(name)
+        raise TypeError(f"attribute name must be a plain string, not {type(name).__name__!r}")
+    if name.startswith(names.PREFIX + "_"):
+        return name
+    problem = names.attribute_problem(name, store=store)
+    if problem:
+        raise AttributeError(f"the attribute {name!r} is not available: {problem}")
+    return names.private(name) if names.is_private(name) else name
 
 
-def guarded_getattr(item: Any, name: str, default: Any = _MISSING) -> Any:
-    """getattr, for names that a script may use."""
-    if name in ("format", "format_map"):
-        return format_method(item, name)
-    compiled = attribute_name(name)
-    if default is _MISSING:
-        return getattr(item, compiled)
-    return getattr(item, compiled, default)
-
-
-def guarded_setattr(item: Any, name: str, value: Any) -> None:
-    """setattr, for names that a script may use."""
-    setattr(item, attribute_name(name), value)
-
-
-def guarded_delattr(item: Any, name: str) -> None:
-    """delattr, for names that a script may use."""
-    delattr(item, attribute_name(name))
-
-
-def guarded_hasattr(item: Any, name: str) -> bool:
-    """hasattr; what a script may not use is not there."""
+def load(value: Any, name: Any) -> Any:
+    """`value.name` with a computed name."""
+    if type(name) is str:
+        if name == "__class__":
+            return shown_type(value)
+        if name == "__dict__":
+            return guarded_vars(value)
+    name = attribute_name(name)
+    if name in names.COMPUTED:
+        return attribute(value, name)
     try:
-        return hasattr(item, attribute_name(name))
+        return getattr(value, name)
+    except AttributeError as error:
+        raise _shown(error) from None
+
+
+def attribute(value: Any, name: str) -> Any:
+    """`value.format` and the other names that need a look at what they find."""
+    if name == "obj" and isinstance(value, AttributeError):
+        raise AttributeError("'AttributeError' object has no attribute 'obj'")
+    if name in ("raw", "detach") and isinstance(value, IOBase):
+        raise AttributeError(f"the attribute {name!r} of a file is not available")
+    return templates.guard(getattr(value, name), load)
+
+
+def _shown(error: AttributeError) -> AttributeError:
+    return AttributeError(names.shown(str(error)))
+
+
+def guarded_getattr(value: Any, name: Any, default: Any = _MISSING, /) -> Any:
+    """getattr."""
+    if default is _MISSING:
+        return load(value, name)
+    try:
+        return load(value, name)
     except AttributeError:
-        return False
+        return default
 
 
-def guarded_type(item: Any) -> Any:
-    """type with one argument; a metaclass is not handed out."""
-    kind = type(item)
-    return type if issubclass(kind, type) else kind
+def guarded_hasattr(value: Any, name: Any, /) -> bool:
+    """hasattr."""
+    return guarded_getattr(value, name, _MISSING_HERE) is not _MISSING_HERE
 
 
-def guarded_vars(item: Any = _MISSING) -> dict[str, Any]:
-    """vars of an object: a copy, without what is private to others."""
-    if item is _MISSING:
-        raise TypeError("vars() without an object is not available: keep your own dict")
-    return {
-        key.removeprefix(PREFIX): value
-        for key, value in vars(item).items()
-        if not key.startswith("_") or key.startswith(PREFIX)
-    }
+_MISSING_HERE = object()
 
 
-def guarded_dir(item: Any = _MISSING) -> list[str]:
-    """dir of an object: its public names."""
-    if item is _MISSING:
-        raise TypeError("dir() without an object is not available")
-    return [name for name in dir(item) if not name.startswith("_")]
+def guarded_setattr(value: Any, name: Any, new: Any, /) -> None:
+    """setattr."""
+    setattr(value, attribute_name(name, store=True), new)
 
 
-def guarded_open(file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-    """open, for files that the sandbox gives a script."""
-    if not isinstance(file, str | os.PathLike):
-        raise TypeError("open() takes a path")
-    path = os.path.realpath(os.fspath(file))
-    roots = READ_ROOTS if set(mode) <= set("rbt") else WRITE_ROOTS
-    if not any(path == root or path.startswith(f"{root}/") for root in roots):
-        what = "read" if roots is READ_ROOTS else "written"
-        raise PermissionError(f"{file!s} cannot be {what}: files are under {', '.join(roots)}")
-    if "opener" in options:
-        raise TypeError("open() takes no opener here")
-    return builtins.open(path, mode, *arguments, **options)
+def guarded_delattr(value: Any, name: Any, /) -> None:
+    """delattr."""
+    delattr(value, attribute_name(name, store=True))
 
 
-class _Formatter(string.Formatter):
-    """str.format whose fields go through the guarded getattr."""
-
-    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        first, rest = string._string.formatter_field_name_split(field_name)  # type: ignore[attr-defined]
-        value = self.get_value(first, args, kwargs)
-        for is_attribute, key in rest:
-            value = guarded_getattr(value, key) if is_attribute else value[key]
-        return value, first
+def object_setattr(value: Any, name: Any, new: Any, /) -> None:
+    """object.__setattr__: how a frozen dataclass sets its own fields."""
+    object.__setattr__(value, attribute_name(name, store=True), new)
 
 
-def format_method(item: Any, name: str) -> Any:
-    """`x.format` and `x.format_map`, read as attributes."""
-    if isinstance(item, str):
-        if name == "format":
-            return functools.partial(_format, item)
-        return functools.partial(_format_map, item)
-    if isinstance(item, type) and issubclass(item, str):
-        return _format if name == "format" else _format_map
-    value = getattr(item, name)
-    owner = getattr(value, "__self__", None)
-    if isinstance(owner, str) and not isinstance(value, FunctionType | MethodType):
-        return format_method(owner, name)  # super().format, and the like
-    return value
+def guarded_dir(value: Any, /) -> list[str]:
+    """dir, without the names that a script could not use."""
+    return sorted(
+        names.shown(name)
+        for name in dir(value)
+        if not name.startswith("_") or name.startswith(names.PREFIX + "_")
+    )
 
 
-def _format(template: str, /, *arguments: Any, **named: Any) -> str:
-    return _Formatter().vformat(_checked_text(template), arguments, named)
+class Attributes(dict[str, Any]):
+    """`vars(x)`: a copy that writes through, under the names that the script knows."""
+
+    __slots__ = ("_real",)
+
+    def __init__(self, real: dict[str, Any]) -> None:
+        super().__init__(
+            (names.shown(key), value)
+            for key, value in real.items()
+            if type(key) is str and (key[:1] != "_" or key.startswith(names.PREFIX + "_"))
+        )
+        self._real = real
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._real[attribute_name(key, store=True)] = value
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        del self._real[attribute_name(key, store=True)]
+
+    def update(self, *others: Any, **values: Any) -> None:
+        for key, value in dict(*others, **values).items():
+            self[key] = value
+
+    def __ior__(self, other: Any) -> Attributes:  # type: ignore[override,misc]
+        self.update(other)
+        return self
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: str, *default: Any) -> Any:
+        if key not in self and default:
+            return default[0]
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self) -> tuple[str, Any]:
+        key = next(reversed(self))
+        return key, self.pop(key)
+
+    def clear(self) -> None:
+        for key in list(self):
+            del self[key]
 
 
-def _format_map(template: str, mapping: Mapping[str, Any], /) -> str:
-    return _Formatter().vformat(_checked_text(template), (), mapping)
+def guarded_vars(value: Any, /) -> Any:
+    """vars and `x.__dict__`: public names and the script's own private ones."""
+    if isinstance(value, ModuleType):
+        return {name: getattr(value, name) for name in dir(value) if name[:1] != "_"}
+    if isinstance(value, type):
+        return _class_vars(value)
+    real = getattr(value, "__dict__", None)
+    if type(real) is not dict:
+        raise TypeError("vars() argument must have __dict__ attribute")
+    return Attributes(real)
 
 
-def _checked_text(template: str) -> str:
-    if not isinstance(template, str):
-        raise TypeError("format needs a text")
-    return str.__str__(template)
+def _class_vars(cls: type) -> MappingProxyType[str, Any]:
+    if not is_script_class(cls):
+        raise TypeError(f"vars() of the class {cls.__name__!r} is not available")
+    return MappingProxyType(
+        {
+            names.shown(name): value
+            for name, value in type.__dict__["__dict__"].__get__(cls).items()
+            if name[:1] != "_" or name.startswith(names.PREFIX + "_") or name in names.SAFE_METHODS
+        }
+    )
 
 
-def attrgetter(*names: str) -> Callable[[Any], Any]:
-    """operator.attrgetter, for names that a script may use."""
-    paths = [[attribute_name(part) for part in name.split(".")] for name in names]
-    if not paths:
-        raise TypeError("attrgetter expected at least 1 argument, got 0")
+def matched(cls: Any) -> Any:
+    """The class of a positional pattern, if the attributes that it names may be read."""
+    named = getattr(cls, "__match_args__", ())
+    if isinstance(cls, type) and type(named) is tuple:
+        for name in named:
+            if type(name) is str and name not in names.COMPUTED:
+                attribute_name(name)
+            elif type(name) is str:
+                raise AttributeError(f"the attribute {name!r} cannot stand in a pattern")
+    return cls
 
-    def get(item: Any) -> Any:
-        values = tuple(functools.reduce(getattr, path, item) for path in paths)
-        return values[0] if len(values) == 1 else values
+
+def origin(alias: Any, /) -> Any:
+    """typing.get_origin."""
+    return shown_class(get_origin(alias))
+
+
+def leave(code: Any = None, /) -> Never:
+    """exit, quit and sys.exit."""
+    raise SystemExit(code)
+
+
+def attrgetter(name: Any, /, *others: Any) -> Callable[[Any], Any]:
+    """operator.attrgetter."""
+    paths = [_path(item) for item in (name, *others)]
+
+    def get(value: Any, /) -> Any:
+        found = tuple(_follow(value, path) for path in paths)
+        return found if others else found[0]
 
     return get
 
 
-def methodcaller(name: str, /, *arguments: Any, **named: Any) -> Callable[[Any], Any]:
-    """operator.methodcaller, for names that a script may use."""
+def _path(name: Any) -> list[str]:
+    if type(name) is not str:
+        raise TypeError("attribute name must be a string")
+    return name.split(".")
+
+
+def _follow(value: Any, path: list[str]) -> Any:
+    for name in path:
+        value = load(value, name)
+    return value
+
+
+def methodcaller(name: Any, /, *args: Any, **values: Any) -> Callable[[Any], Any]:
+    """operator.methodcaller."""
     attribute_name(name)
-
-    def call(item: Any) -> Any:
-        return guarded_getattr(item, name)(*arguments, **named)
-
-    return call
+    return lambda value, /: load(value, name)(*args, **values)
 
 
-def update_wrapper(wrapper: Any, wrapped: Any, *_: Any, **__: Any) -> Any:
-    """functools.update_wrapper: texts alone, onto functions alone."""
-    if isinstance(wrapper, FunctionType) and isinstance(wrapped, FunctionType | MethodType):
-        for name in ("__name__", "__qualname__", "__doc__"):
-            value = getattr(wrapped, name, None)
-            if type(value) is str:
-                setattr(wrapper, name, value)
-    return wrapper
-
-
-def wraps(wrapped: Any, *_: Any, **__: Any) -> Callable[[Any], Any]:
-    """functools.wraps."""
-    return lambda wrapper: update_wrapper(wrapper, wrapped)
-
-
-def dataclass(cls: Any = None, /, **options: Any) -> Any:
-    """dataclasses.dataclass, on classes of the script's own: it writes code from their names."""
-
-    def decorate(cls: Any) -> Any:
-        if not isinstance(cls, type) or cls.__module__ != "__main__":
-            raise TypeError("dataclass() takes a class of the script")
-        for name in inspect.get_annotations(cls):
-            if type(name) is not str or not name.isidentifier() or is_dunder(name):
-                raise TypeError(f"{name!r} cannot be a field")
-        return dataclasses.dataclass(cls, **options)
-
-    return decorate if cls is None else decorate(cls)
-
-
-BUILTINS: dict[str, Callable[..., Any]] = {
+BUILTINS: dict[str, Any] = {
     "getattr": guarded_getattr,
+    "hasattr": guarded_hasattr,
     "setattr": guarded_setattr,
     "delattr": guarded_delattr,
-    "hasattr": guarded_hasattr,
-    "vars": guarded_vars,
     "dir": guarded_dir,
-    "open": guarded_open,
-    f"{PREFIX}format": format_method,
-    f"{PREFIX}type": guarded_type,
-    f"{PREFIX}vars": guarded_vars,
+    "vars": guarded_vars,
+    "type": TYPE,
+    "exit": leave,
+    "quit": leave,
+    names.ATTRIBUTE: attribute,
+    names.TYPE: shown_type,
+    names.VARS: guarded_vars,
+    names.MATCHED: matched,
+    names.SET: object_setattr,
+    names.SHOWN: names.shown,
 }
-"""In the place of a built-in function, or called by compiled code."""
-
-IN_MODULES: dict[str, Callable[..., Any]] = {
-    "attrgetter": attrgetter,
-    "methodcaller": methodcaller,
-    "update_wrapper": update_wrapper,
-    "wraps": wraps,
-    "dataclass": dataclass,
-}
-"""In the place of a module's name."""
+"""The names that a script's builtins have from here."""

@@ -124,7 +124,7 @@ _TABLE = {
     "urllib.parse": """urlparse urlunparse urlsplit urlunsplit urljoin urldefrag urlencode quote
         quote_plus quote_from_bytes unquote unquote_plus unquote_to_bytes parse_qs parse_qsl
         ParseResult SplitResult DefragResult""",
-    "uuid": "UUID uuid1 uuid3 uuid4 uuid5 NAMESPACE_DNS NAMESPACE_URL NAMESPACE_OID NAMESPACE_X500 "
+    "uuid": "UUID uuid3 uuid4 uuid5 NAMESPACE_DNS NAMESPACE_URL NAMESPACE_OID NAMESPACE_X500 "
     "SafeUUID",
     "zlib": """compress decompress compressobj decompressobj adler32 crc32 error MAX_WBITS
         DEFLATED Z_BEST_SPEED Z_BEST_COMPRESSION Z_DEFAULT_COMPRESSION""",

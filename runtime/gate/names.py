@@ -13,6 +13,7 @@ mangling joins names with `__`, so that no guard's name holds two underscores in
 
 from __future__ import annotations
 
+# ruff: noqa: SIM905 - a table of words reads best as text
 import re
 
 PREFIX = "_lb_"
@@ -24,6 +25,7 @@ TYPE = PREFIX + "type"
 VARS = PREFIX + "vars"
 MATCHED = PREFIX + "matched"
 SET = PREFIX + "set"
+SHOWN = PREFIX + "shown"
 CAPTURED = PREFIX + "case"
 """Prefix of the temporaries that hold the classes of a match statement."""
 
@@ -73,7 +75,7 @@ INSPECTION = frozenset(
 )
 """Attributes that lead from a value into the interpreter."""
 
-COMPUTED = frozenset("format format_map vformat get_field get_value obj".split())
+COMPUTED = frozenset("format format_map vformat get_field get_value obj raw detach".split())
 """Attributes whose loads go through the run-time guard."""
 
 

@@ -1,0 +1,108 @@
+"""The imports of a script, checked against the module table before anything runs."""
+
+from __future__ import annotations
+
+# ruff: noqa: N802 - visit_NAME is the protocol of ast.NodeVisitor
+import ast
+import difflib
+
+from . import modules
+from .advice import MODULES
+from .libraries import available
+from .visitor import Visitor
+
+
+class ImportPolicy(Visitor):
+    """The part of the policy that sees import statements and the attributes of modules."""
+
+    def visit_Import(self, node: ast.Import) -> ast.AST:
+        for alias in node.names:
+            if self.check_module(alias, alias.name) and alias.asname is None:
+                self.check_binding(alias, alias.name.partition(".")[0])
+            elif alias.asname is not None:
+                alias.asname = self.check_binding(alias, alias.asname)
+        return node
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
+        module = node.module or ""
+        if node.level:
+            self.error(node, "a script is not in a package", "import by the full name")
+        elif self.check_module(node, module):
+            self.check_imported_names(node, module)
+        for alias in node.names:
+            bound = self.check_binding(alias, alias.asname or alias.name)
+            if bound != (alias.asname or alias.name):
+                alias.asname = bound
+        return node
+
+    def check_imported_names(self, node: ast.ImportFrom, module: str) -> None:
+        """Check what is imported from a module; a star becomes the names that it stands for."""
+        if modules.is_tools(module):
+            for alias in node.names:
+                if alias.name == "*":
+                    self.error(node, "the tools cannot be imported by a star", "name them")
+                elif alias.name.startswith("_"):
+                    self.error(alias, f"{alias.name!r} is not a tool", "import the public names")
+            return
+        if node.names[0].name == "*":
+            node.names = [
+                ast.copy_location(ast.alias(name), node.names[0]) for name in available(module)
+            ]
+        for alias in node.names:
+            self.check_exposed(alias, module, alias.name)
+
+    def check_module(self, node: ast.AST, module: str) -> bool:
+        """Refuse a module that is not in the table."""
+        if modules.is_tools(module):
+            if any(part.startswith("_") for part in module.split(".")):
+                self.error(node, f"the module {module!r} is not available", "import from tools")
+                return False
+            return True
+        if module in modules.NAMES:
+            return True
+        self.error(node, f"the module {module!r} is not available", instead_of(module))
+        return False
+
+    def check_exposed(self, node: ast.AST, module: str, name: str) -> None:
+        """Refuse a name that the module's table does not show."""
+        exposed = modules.exposed(module)
+        if name in exposed:
+            return
+        hint = MODULES.get(f"{module}.{name}") or near_names(module, name)
+        self.error(node, f"{module}.{name} is not available", hint)
+
+    def check_module_attribute(self, node: ast.Attribute) -> None:
+        """Check `json.loads` where nothing but an import binds `json`."""
+        module = self.module_of(node.value)
+        if module and isinstance(node.ctx, ast.Load):
+            self.check_exposed(node, module, node.attr)
+
+    def module_of(self, node: ast.expr) -> str | None:
+        """The module of the table that the expression certainly is."""
+        if isinstance(node, ast.Name):
+            name = self.modules.get(node.id, "")
+        elif isinstance(node, ast.Attribute):
+            name = f"{self.module_of(node.value)}.{node.attr}"
+        else:
+            return None
+        return name if name in modules.NAMES and name != "__future__" else None
+
+
+def instead_of(module: str) -> str:
+    """What to do without this module."""
+    top = module.partition(".")[0]
+    advice = MODULES.get(module) or MODULES.get(top)
+    if advice:
+        return advice
+    near = difflib.get_close_matches(module, modules.ALLOWED_MODULES, n=1, cutoff=0.75)
+    listed = "the modules are " + ", ".join(modules.ALLOWED_MODULES)
+    return f"did you mean {near[0]}?" if near else listed
+
+
+def near_names(module: str, name: str) -> str:
+    """The names of the module that look like this one, or its first ones."""
+    exposed = sorted(modules.exposed(module))
+    near = difflib.get_close_matches(name, exposed, n=3, cutoff=0.6)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"{module} has {', '.join(exposed[:12])}{' ...' if len(exposed) > 12 else ''}"

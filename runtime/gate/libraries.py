@@ -1,0 +1,122 @@
+"""The modules of the table as fresh objects, and the import that hands them out.
+
+Each process gets module objects of its own, so that a script that writes to one changes nothing
+but its own view. They are plain ModuleType: a subclass costs twice the time of each lookup.
+
+SAFETY: they are called `sandbox.json`, not `json`. `from m import n` falls back to
+sys.modules[f"{m.__name__}.{n}"], and would find the real submodule by the real name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from . import copying, data_classes, guards, modules
+from .advice import MODULES
+from .kinds import TYPE
+from .streams import Output
+
+_PREFIX = "sandbox."
+
+
+def available(module: str) -> list[str]:
+    """The public names that the module shows on this Python."""
+    real = import_module(module)
+    made = modules.GUARDED.get(module, ())
+    return [name for name in modules.NAMES[module] if name in made or hasattr(real, name)]
+
+
+def importer() -> Callable[..., Any]:
+    """An `__import__` that knows the table and the tools, with module objects of its own."""
+    loaded: dict[str, ModuleType] = {}
+
+    def guarded_import(
+        name: Any, _globals: Any = None, _locals: Any = None, fromlist: Any = (), level: int = 0
+    ) -> ModuleType:
+        wanted = [_plain(item) for item in fromlist or ()]
+        if level:
+            raise ImportError("a script is not in a package; import by the full name")
+        if modules.is_tools(_plain(name)):
+            return _import_tools(name, wanted)
+        if name not in modules.NAMES:
+            raise ModuleNotFoundError(_no_module(name), name=name)
+        found = _load(name, loaded)
+        for item in wanted:
+            if item not in vars(found):
+                raise ImportError(f"cannot import name {item!r} from {name!r}", name=name)
+        return found if wanted else loaded[name.partition(".")[0]]
+
+    return guarded_import
+
+
+def _plain(name: Any) -> str:
+    if type(name) is not str:
+        raise TypeError("the name of a module must be a plain string")
+    return name
+
+
+def _no_module(name: str) -> str:
+    advice = MODULES.get(name) or MODULES.get(name.partition(".")[0])
+    return f"no module named {name!r} here" + (f": {advice}" if advice else "")
+
+
+def _import_tools(name: str, wanted: list[str]) -> ModuleType:
+    for part in [*name.split("."), *wanted]:
+        if part.startswith("_") or part == "*":
+            raise ImportError(f"cannot import name {part!r} from {name!r}: name the public tools")
+    module: ModuleType = __import__(name, None, None, wanted, 0)
+    return module
+
+
+def _load(name: str, loaded: dict[str, ModuleType]) -> ModuleType:
+    if name in loaded:
+        return loaded[name]
+    parent, _, last = name.rpartition(".")
+    if parent and parent not in loaded:
+        _load(parent, loaded)
+        return loaded[name]
+    module = loaded[name] = _fresh(name)
+    for last in modules.submodules(name):
+        setattr(module, last, _load(f"{name}.{last}", loaded))
+    return module
+
+
+def _fresh(name: str) -> ModuleType:
+    real = import_module(name)
+    module = ModuleType(_PREFIX + name, real.__doc__)
+    made = _GUARDED.get(name, {})
+    for item in modules.NAMES[name]:
+        if item in made:
+            setattr(module, item, made[item])
+        elif item not in modules.GUARDED.get(name, ()) and hasattr(real, item):
+            setattr(module, item, getattr(real, item))
+    return module
+
+
+_GUARDED: Mapping[str, Mapping[str, Any]] = {
+    "collections": {"namedtuple": data_classes.named_tuple},
+    "copy": copying.FUNCTIONS,
+    "dataclasses": {
+        "dataclass": data_classes.dataclass,
+        "asdict": data_classes.asdict,
+        "astuple": data_classes.astuple,
+        "replace": data_classes.replace,
+    },
+    "functools": {
+        "wraps": data_classes.wraps,
+        "update_wrapper": data_classes.update_wrapper,
+    },
+    "operator": {"attrgetter": guards.attrgetter, "methodcaller": guards.methodcaller},
+    "sys": {
+        "argv": ["script.py"],
+        "exit": guards.leave,
+        "stdout": Output(partial(getattr, sys, "stdout")),
+        "stderr": Output(partial(getattr, sys, "stderr")),
+    },
+    "typing": {"Type": TYPE, "get_origin": guards.origin},
+}
