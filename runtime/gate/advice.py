@@ -7,7 +7,7 @@ _DATA = "not installed; use lists, dicts, statistics and collections"
 _PROCESS = "a script cannot start processes; call a tool from `tools`"
 _FILES = "use open() on a path under /workspace, /tmp or /data"
 _INSIDE = "scripts cannot look into the interpreter; write the step out as plain code"
-_THREADS = "use asyncio.gather"
+_THREADS = "use concurrent.futures.ThreadPoolExecutor or asyncio.gather"
 
 MODULES = {
     "requests": _NETWORK,
@@ -34,7 +34,10 @@ MODULES = {
     "tabulate": "not installed; use f-strings with widths, as in f'{name:<20}'",
     "dateutil": "not installed; use datetime.fromisoformat or strptime",
     "pytz": "not installed; use zoneinfo",
-    "os": _FILES,
+    "os.system": _PROCESS,
+    "os.popen": _PROCESS,
+    "os.listdir": _FILES,
+    "os.makedirs": _FILES,
     "shutil": _FILES,
     "pathlib": _FILES,
     "glob": _FILES,
@@ -45,7 +48,6 @@ MODULES = {
     "subprocess": _PROCESS,
     "multiprocessing": _PROCESS,
     "threading": _THREADS,
-    "concurrent": _THREADS,
     "inspect": _INSIDE,
     "importlib": _INSIDE,
     "builtins": _INSIDE,

@@ -197,6 +197,11 @@ def leave(code: Any = None, /) -> Never:
     raise SystemExit(code)
 
 
+def getenv(name: str, default: Any = None) -> Any:
+    """os.getenv: a sandbox's environment tells nothing."""
+    return default
+
+
 def attrgetter(name: Any, /, *others: Any) -> Callable[[Any], Any]:
     """operator.attrgetter."""
     paths = [_path(item) for item in (name, *others)]

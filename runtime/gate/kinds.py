@@ -59,6 +59,9 @@ class _Type(StandIn):
 
     __slots__ = ()
 
+    def __instancecheck__(self, value: Any) -> bool:
+        return isinstance(value, type | StandIn)
+
     def __call__(self, *args: Any, **values: Any) -> Any:
         if len(args) != 1 or values:
             raise TypeError("type() takes one argument here; use a class statement")

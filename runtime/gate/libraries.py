@@ -38,6 +38,8 @@ def importer() -> Callable[..., Any]:
     def guarded_import(
         name: Any, _globals: Any = None, _locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> ModuleType:
+        if type(fromlist) is list:
+            return _load_for_library(name)
         wanted = [_plain(item) for item in fromlist or ()]
         if level:
             raise ImportError("a script is not in a package; import by the full name")
@@ -52,6 +54,16 @@ def importer() -> Callable[..., Any]:
         return found if wanted else loaded[name.partition(".")[0]]
 
     return guarded_import
+
+
+def _load_for_library(name: str) -> ModuleType:
+    """Serve C code that imports through the builtins of the frame it was called from.
+
+    It says so by a list, where an import statement passes a tuple or None, and takes the module
+    from sys.modules: it is given none here.
+    """
+    import_module(name)
+    return ModuleType(_PREFIX + "none")
 
 
 def _plain(name: Any) -> str:
@@ -111,6 +123,7 @@ _GUARDED: Mapping[str, Mapping[str, Any]] = {
         "wraps": data_classes.wraps,
         "update_wrapper": data_classes.update_wrapper,
     },
+    "os": {"environ": {}, "getenv": guards.getenv},
     "operator": {"attrgetter": guards.attrgetter, "methodcaller": guards.methodcaller},
     "sys": {
         "argv": ["script.py"],

@@ -33,6 +33,10 @@ _TABLE = {
         KeysView Mapping MappingView MutableMapping MutableSequence MutableSet Reversible Sequence
         Set Sized ValuesView""",
     "colorsys": "rgb_to_yiq yiq_to_rgb rgb_to_hls hls_to_rgb rgb_to_hsv hsv_to_rgb",
+    "concurrent": "",
+    "concurrent.futures": """ThreadPoolExecutor Executor Future as_completed wait ALL_COMPLETED
+        FIRST_COMPLETED FIRST_EXCEPTION CancelledError TimeoutError InvalidStateError
+        BrokenExecutor""",
     "contextlib": """contextmanager asynccontextmanager closing aclosing nullcontext suppress
         redirect_stdout redirect_stderr ExitStack AsyncExitStack ContextDecorator
         AsyncContextDecorator AbstractContextManager AbstractAsyncContextManager""",
@@ -83,6 +87,9 @@ _TABLE = {
         iadd iand iconcat ifloordiv ilshift imatmul imod imul index indexOf inv invert ior ipow
         irshift is_ is_not isub itemgetter itruediv ixor le length_hint lshift lt matmul mod mul
         ne neg not_ or_ pos pow rshift setitem sub truediv truth xor""",
+    "os": "sep linesep extsep pathsep curdir pardir devnull name fspath PathLike",
+    "os.path": """basename commonpath commonprefix dirname exists extsep getsize isabs isdir isfile
+        join normcase normpath relpath sep split splitdrive splitext""",
     "pprint": "pprint pformat pp isreadable isrecursive saferepr PrettyPrinter",
     "queue": "Queue LifoQueue PriorityQueue SimpleQueue Empty Full",
     "random": """Random seed random uniform randint randrange choice choices sample shuffle
@@ -126,6 +133,11 @@ _TABLE = {
         ParseResult SplitResult DefragResult""",
     "uuid": "UUID uuid3 uuid4 uuid5 NAMESPACE_DNS NAMESPACE_URL NAMESPACE_OID NAMESPACE_X500 "
     "SafeUUID",
+    "xml": "",
+    "xml.etree": "",
+    "xml.etree.ElementTree": """fromstring fromstringlist XML XMLID tostring tostringlist Element
+        SubElement Comment ProcessingInstruction PI QName iselement indent dump
+        register_namespace ParseError""",
     "zlib": """compress decompress compressobj decompressobj adler32 crc32 error MAX_WBITS
         DEFLATED Z_BEST_SPEED Z_BEST_COMPRESSION Z_DEFAULT_COMPRESSION""",
     "zoneinfo": "ZoneInfo ZoneInfoNotFoundError InvalidTZPathWarning available_timezones",
@@ -139,6 +151,7 @@ GUARDED = {
     "dataclasses": ("dataclass", "asdict", "astuple", "replace"),
     "functools": ("wraps", "update_wrapper"),
     "operator": ("attrgetter", "methodcaller"),
+    "os": ("environ", "getenv"),
     "sys": ("argv", "exit", "stdout", "stderr"),
     "typing": ("Type", "get_origin"),
 }
@@ -150,7 +163,9 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 """Module to every name that it shows, submodules apart."""
 
-ALLOWED_MODULES: tuple[str, ...] = tuple(sorted(set(NAMES) - {"__future__", "urllib"}))
+ALLOWED_MODULES: tuple[str, ...] = tuple(
+    sorted(module for module, names in NAMES.items() if names and module != "__future__")
+)
 
 TOOLS = "tools"
 """The package of stubs: always importable, public names only."""
