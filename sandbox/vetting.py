@@ -1,7 +1,7 @@
 """The host's side of the vetting child: one process, restarted when it dies.
 
 Reading a stranger's source is work that can take a second and a gigabyte; it does neither on
-limbeck's loop. A child that hangs or dies is a plain refusal.
+limbeck's loop, nor in its process. A child that hangs or dies is a plain refusal.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
-import subprocess
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +21,14 @@ WALL_SECONDS = 10.0
 """For one script; the child's own timer of CPU time strikes long before."""
 
 MAX_REPLY = 4 * 1024 * 1024
+MAX_DIAGNOSIS = 2_000
+"""Bytes kept of what a child that did not start wrote."""
 
-UID = BASE - 1
-"""Of the vetting child, when root: it shares it with nothing."""
+_UIDS = (BASE - 1, 65534)
+"""Of the vetting child, when root: one that nobody else has, else nobody's (where a user namespace
+maps few uids)."""
 
-_START = "from limbeck.runtime.gate.child import main; main()"
+_PROGRAM = "from limbeck.runtime.gate.child import main; main()"
 
 
 class Vetter:
@@ -35,82 +38,145 @@ class Vetter:
         """`python` runs with `library` on its path; both must be readable by a dropped uid."""
         self._python = python
         self._library = library
-        self._child: asyncio.subprocess.Process | None = None
+        self._launcher: list[str] | None = None
+        self._child: Process | None = None
         self._turn = asyncio.Lock()
 
     async def vet(self, source: str, gate: bool) -> list[Fault]:
-        """Every fault of a script, as `gate.vet` tells them; one at a time, in turn."""
+        """Every fault of a script, as `gate.vet` tells them; scripts wait for their turn."""
         async with self._turn:
+            answered = False
             try:
                 async with asyncio.timeout(WALL_SECONDS):
-                    return await self._ask(source, gate)
-            except (TimeoutError, asyncio.IncompleteReadError, OSError, ValueError) as error:
-                await self._end()
-                why = "it took too long" if isinstance(error, TimeoutError) else "too complex"
-                hint = "send a shorter, simpler script"
-                message = f"the script could not be vetted ({why})"
-                return [Fault(line=0, column=0, message=message, hint=hint)]
+                    child = await self._ready()
+                    faults = await _ask(child, {"source": source, "gate": gate})
+                answered = True
+                return faults
+            except TimeoutError:
+                return _refusal(f"it took longer than {WALL_SECONDS:g} s")
+            except _NotStartedError as error:
+                return _refusal(str(error), hint="run `limbeck doctor`")
+            except (EOFError, OSError, ValueError, KeyError, TypeError):
+                return _refusal("it takes too much memory or time to read")
+            finally:
+                if not answered:
+                    # SAFETY: an answer that is still to come would be taken for the next script's.
+                    await self._end()
 
     async def close(self) -> None:
         """End the child."""
         async with self._turn:
             await self._end()
 
-    async def _ask(self, source: str, gate: bool) -> list[Fault]:
-        child = await self._ready()
-        assert child.stdin is not None
-        assert child.stdout is not None
-        data = json.dumps({"source": source, "gate": gate}).encode()
-        child.stdin.write(len(data).to_bytes(4, "big") + data)
-        await child.stdin.drain()
-        size = int.from_bytes(await child.stdout.readexactly(4), "big")
-        if size > MAX_REPLY:
-            raise ValueError("the vetting child answers too much")
-        return _faults(json.loads(await child.stdout.readexactly(size)))
-
-    async def _ready(self) -> asyncio.subprocess.Process:
+    async def _ready(self) -> Process:
         if self._child is None or self._child.returncode is not None:
-            self._child = await asyncio.create_subprocess_exec(
-                *self._command(),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+            if self._launcher is None:
+                self._launcher = await _find_launcher()
+            self._child = await self._start(self._launcher)
+            await self._greet(self._child)
+        return self._child
+
+    async def _start(self, launcher: list[str]) -> Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                *launcher,
+                *(str(self._python), "-s", "-S", "-P", "-c", _PROGRAM),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=PIPE,
                 env={"PYTHONPATH": str(self._library), "LANG": "C.UTF-8"},
                 cwd="/",
                 start_new_session=True,
             )
-        return self._child
+        except OSError as error:
+            raise _NotStartedError(f"{self._python}: {error.strerror}") from None
 
-    def _command(self) -> list[str]:
-        program = [str(self._python), "-s", "-S", "-P", "-c", _START]
-        if os.geteuid() != 0:
-            return program
-        # SAFETY: what reads a stranger's text is nobody on this host.
-        return [
-            "setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all",
-            "--no-new-privs", *program,
-        ]  # fmt: skip
+    async def _greet(self, child: Process) -> None:
+        assert child.stderr is not None
+        try:
+            await _reply(child)
+        except (EOFError, ValueError):
+            written = await child.stderr.read(MAX_DIAGNOSIS)
+            last = written.decode("utf-8", "replace").strip().rpartition("\n")[2]
+            raise _NotStartedError(last or "the vetting child ended at once") from None
 
     async def _end(self) -> None:
         child, self._child = self._child, None
-        if child is not None:
-            if child.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    child.kill()
-            await child.wait()
+        if child is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        assert child.stdin is not None
+        child.stdin.close()
+        await child.wait()
 
 
-def _faults(reply: Any) -> list[Fault]:
-    """The child read hostile text: its answer is checked like a stranger's."""
+class _NotStartedError(Exception):
+    """No vetting child can run here; the text says why."""
+
+
+async def _ask(child: Process, request: dict[str, Any]) -> list[Fault]:
+    assert child.stdin is not None
+    data = json.dumps(request).encode()
+    child.stdin.write(len(data).to_bytes(4, "big") + data)
+    await child.stdin.drain()
+    return [_fault(item) for item in (await _reply(child))[:MAX_FAULTS]]
+
+
+async def _reply(child: Process) -> list[Any]:
+    assert child.stdout is not None
+    size = int.from_bytes(await child.stdout.readexactly(4), "big")
+    if size > MAX_REPLY:
+        raise ValueError("the vetting child answers too much")
+    reply = json.loads(await child.stdout.readexactly(size))
     if not isinstance(reply, list):
         raise ValueError("the vetting child answers no list")
-    return [
-        Fault(
-            line=int(item["line"]),
-            column=int(item["column"]),
-            message=str(item["message"])[:2_000],
-            hint=str(item["hint"])[:2_000],
-            source_line=str(item["source_line"])[:500],
+    return reply
+
+
+def _fault(item: Any) -> Fault:
+    """The child read hostile text: its answer is checked like a stranger's."""
+    return Fault(
+        line=int(item["line"]),
+        column=int(item["column"]),
+        message=str(item["message"])[:2_000],
+        hint=str(item["hint"])[:2_000],
+        source_line=str(item["source_line"])[:500],
+    )
+
+
+def _refusal(why: str, *, hint: str = "send a shorter, simpler script") -> list[Fault]:
+    message = f"the script could not be vetted ({why})"
+    return [Fault(line=0, column=0, message=message, hint=hint)]
+
+
+async def _find_launcher() -> list[str]:
+    """The first chain of programs that starts anything here.
+
+    SAFETY: under root there is none without a dropped uid; the network is left where it can be.
+    """
+    for launcher in _launchers():
+        if not launcher or await _works(launcher):
+            return launcher
+    raise _NotStartedError("setpriv cannot drop root here; install util-linux")
+
+
+def _launchers() -> list[list[str]]:
+    if os.geteuid() != 0:
+        return [["setpriv", "--no-new-privs", "--"], []]
+    chains = []
+    for uid in _UIDS:
+        drop = [f"--reuid={uid}", f"--regid={uid}", "--clear-groups"]
+        drop += ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "--"]
+        chains += [["unshare", "--net", "--", "setpriv", *drop], ["setpriv", *drop]]
+    return chains
+
+
+async def _works(launcher: list[str]) -> bool:
+    try:
+        probe = await asyncio.create_subprocess_exec(
+            *launcher, "true", stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
         )
-        for item in reply[:MAX_FAULTS]
-    ]
+    except OSError:
+        return False
+    return await probe.wait() == 0

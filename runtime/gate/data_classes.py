@@ -17,7 +17,7 @@ from typing import Any
 from . import names
 from .copying import FUNCTIONS
 from .guards import attribute_name, load
-from .kinds import is_script_class
+from .kinds import is_looked_at, is_script_class
 
 _PRIVATE = names.PREFIX + "_"
 
@@ -44,7 +44,7 @@ def _make(cls: Any, options: dict[str, Any]) -> Any:
 def _check_field(cls: type, name: Any) -> None:
     if type(name) is not str or not name.isidentifier():
         raise TypeError(f"the field name {name!r} is not an identifier")
-    if names.is_dunder(name) or (name in names.COMPUTED and issubclass(cls, str | AttributeError)):
+    if names.is_dunder(name) or (name in names.COMPUTED and is_looked_at(cls)):
         raise TypeError(f"the field name {name!r} is not available")
     attribute_name(name, store=True)
 

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from io import IOBase
-from types import MappingProxyType, ModuleType
+from types import DynamicClassAttribute, MappingProxyType, ModuleType
 from typing import Any, Never, get_origin
 
 from . import names, templates
-from .kinds import TYPE, is_script_class, shown_class, shown_type
+from .kinds import TYPE, is_looked_at, is_script_class, shown_class, shown_type
 
-_MISSING = object()
+_MISSING, _ABSENT = object(), object()
+_PRIVATE = names.PREFIX + "_"
 
 
 def attribute_name(name: Any, *, store: bool = False) -> str:
     """The compiled form of an attribute name that was computed; AttributeError if refused."""
     if type(name) is not str:
         raise TypeError(f"attribute name must be a plain string, not {type(name).__name__!r}")
-    if name.startswith(names.PREFIX + "_"):
+    if name.startswith(_PRIVATE):
         return name
     problem = names.attribute_problem(name, store=store)
     if problem:
@@ -71,10 +72,7 @@ def guarded_getattr(value: Any, name: Any, default: Any = _MISSING, /) -> Any:
 
 def guarded_hasattr(value: Any, name: Any, /) -> bool:
     """hasattr."""
-    return guarded_getattr(value, name, _MISSING_HERE) is not _MISSING_HERE
-
-
-_MISSING_HERE = object()
+    return guarded_getattr(value, name, _ABSENT) is not _ABSENT
 
 
 def guarded_setattr(value: Any, name: Any, new: Any, /) -> None:
@@ -97,7 +95,7 @@ def guarded_dir(value: Any, /) -> list[str]:
     return sorted(
         names.shown(name)
         for name in dir(value)
-        if not name.startswith("_") or name.startswith(names.PREFIX + "_")
+        if not name.startswith("_") or name.startswith(_PRIVATE)
     )
 
 
@@ -110,7 +108,7 @@ class Attributes(dict[str, Any]):
         super().__init__(
             (names.shown(key), value)
             for key, value in real.items()
-            if type(key) is str and (key[:1] != "_" or key.startswith(names.PREFIX + "_"))
+            if type(key) is str and (key[:1] != "_" or key.startswith(_PRIVATE))
         )
         self._real = real
 
@@ -170,7 +168,9 @@ def _class_vars(cls: type) -> MappingProxyType[str, Any]:
         {
             names.shown(name): value
             for name, value in type.__dict__["__dict__"].__get__(cls).items()
-            if name[:1] != "_" or name.startswith(names.PREFIX + "_") or name in names.SAFE_METHODS
+            if (name[:1] != "_" or name.startswith(_PRIVATE) or name in names.SAFE_METHODS)
+            # SAFETY: an enum's own descriptors read any attribute that their `name` says.
+            and not isinstance(value, DynamicClassAttribute)
         }
     )
 
@@ -178,12 +178,14 @@ def _class_vars(cls: type) -> MappingProxyType[str, Any]:
 def matched(cls: Any) -> Any:
     """The class of a positional pattern, if the attributes that it names may be read."""
     named = getattr(cls, "__match_args__", ())
-    if isinstance(cls, type) and type(named) is tuple:
-        for name in named:
-            if type(name) is str and name not in names.COMPUTED:
-                attribute_name(name)
-            elif type(name) is str:
-                raise AttributeError(f"the attribute {name!r} cannot stand in a pattern")
+    if not isinstance(cls, type) or type(named) is not tuple:
+        return cls
+    # The instances of a class with another metaclass may be of any class: ABC.register.
+    is_sure = type(cls) is type and not is_looked_at(cls)
+    for name in named:
+        attribute_name(name)
+        if name in names.COMPUTED and not is_sure:
+            raise AttributeError(f"the attribute {name!r} cannot stand in a pattern")
     return cls
 
 

@@ -98,6 +98,11 @@ def _leads_out(cls: type) -> bool:
     return issubclass(cls, io.IOBase) and not issubclass(cls, io.StringIO | io.BytesIO)
 
 
+def is_looked_at(cls: type) -> bool:
+    """Has the class attributes that the guard of computed loads is there for?"""
+    return issubclass(cls, str | AttributeError | io.IOBase)
+
+
 def is_script_class(cls: type) -> bool:
     """Was it made by a class statement of the script?"""
     return bool(_MODULE(cls) == "__main__")

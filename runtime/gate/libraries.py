@@ -16,7 +16,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from . import copying, data_classes, guards, modules
+from . import caching, copying, data_classes, guards, modules
 from .advice import MODULES
 from .kinds import TYPE
 from .streams import Output
@@ -120,6 +120,7 @@ _GUARDED: Mapping[str, Mapping[str, Any]] = {
         "replace": data_classes.replace,
     },
     "functools": {
+        "cached_property": caching.cached_property,
         "wraps": data_classes.wraps,
         "update_wrapper": data_classes.update_wrapper,
     },

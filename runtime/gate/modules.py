@@ -2,7 +2,8 @@
 
 SAFETY: every name is written down here, never taken from `__all__` or dir(): both hold names that
 lead out (enum.global_enum, typing.get_type_hints, string.Formatter, contextlib.chdir,
-random.SystemRandom, hashlib.file_digest). No module stands here as a value, no metaclass, no
+random.SystemRandom, hashlib.file_digest, ElementTree.parse), or that format, read or set what a
+script names (UserString, enum.property). No module stands here as a value, no metaclass, no
 stream, no event loop. Names that this Python does not have are left out.
 """
 
@@ -27,7 +28,7 @@ _TABLE = {
         IllegalMonthError IllegalWeekdayError""",
     "cmath": """acos acosh asin asinh atan atanh cos cosh e exp inf infj isclose isfinite isinf
         isnan log log10 nan nanj phase pi polar rect sin sinh sqrt tan tanh tau""",
-    "collections": "ChainMap Counter OrderedDict UserDict UserList UserString defaultdict deque",
+    "collections": "ChainMap Counter OrderedDict UserDict UserList defaultdict deque",
     "collections.abc": """AsyncGenerator AsyncIterable AsyncIterator Awaitable Buffer ByteString
         Callable Collection Container Coroutine Generator Hashable ItemsView Iterable Iterator
         KeysView Mapping MappingView MutableMapping MutableSequence MutableSet Reversible Sequence
@@ -54,11 +55,11 @@ _TABLE = {
         MIN_ETINY""",
     "difflib": """SequenceMatcher Differ HtmlDiff ndiff restore unified_diff context_diff
         diff_bytes get_close_matches IS_LINE_JUNK IS_CHARACTER_JUNK""",
-    "enum": """Enum IntEnum StrEnum Flag IntFlag auto unique verify member nonmember property
+    "enum": """Enum IntEnum StrEnum Flag IntFlag auto unique verify member nonmember
         CONTINUOUS NAMED_FLAGS UNIQUE STRICT CONFORM EJECT KEEP FlagBoundary EnumCheck""",
     "fnmatch": "fnmatch fnmatchcase filter translate",
     "fractions": "Fraction",
-    "functools": """reduce partial partialmethod lru_cache cache cached_property cmp_to_key
+    "functools": """reduce partial partialmethod lru_cache cache cmp_to_key
         total_ordering WRAPPER_ASSIGNMENTS WRAPPER_UPDATES""",
     "graphlib": "TopologicalSorter CycleError",
     "gzip": "compress decompress BadGzipFile",
@@ -149,7 +150,7 @@ GUARDED = {
     "collections": ("namedtuple",),
     "copy": ("copy", "deepcopy", "replace"),
     "dataclasses": ("dataclass", "asdict", "astuple", "replace"),
-    "functools": ("wraps", "update_wrapper"),
+    "functools": ("cached_property", "wraps", "update_wrapper"),
     "operator": ("attrgetter", "methodcaller"),
     "os": ("environ", "getenv"),
     "sys": ("argv", "exit", "stdout", "stderr"),
