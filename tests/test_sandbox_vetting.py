@@ -20,7 +20,7 @@ from limbeck.sandbox.vetting import Vetter
 
 BOMBS = {
     "parentheses": "(" * 5_000 + ")" * 5_000,
-    "brackets": "[" * 90 + "]" * 90 + "\n" + "x = " * 50_000 + "1",
+    "targets": "x = " * 50_000 + "1",
     "minus": "-" * 300_000 + "1",
     "not": "not " * 60_000 + "1",
     "attributes": "a" + ".b" * 100_000,
@@ -35,6 +35,10 @@ BOMBS = {
     "strings": "f'{" * 200 + "1" + "}'" * 200,
     "decorators": "@d\n" * 60_000 + "def f(): pass\n",
 }
+
+
+LARGE_BUT_SOUND = {"targets", "power", "decorators"}
+"""Scripts that CPython itself compiles."""
 
 
 @pytest.fixture(scope="module")
@@ -55,9 +59,9 @@ def interpreter() -> Path:
     """A Python that any uid can start."""
     minor = f"python3.{sys.version_info.minor}"
     system = Path("/usr/bin") / minor
-    return (
-        system if os.geteuid() == 0 and system.exists() else Path(sys.base_prefix) / "bin" / minor
-    )
+    if os.geteuid() == 0 and system.exists():
+        return system
+    return Path(sys.base_prefix) / "bin" / minor
 
 
 def with_vetter(library, work):
@@ -101,7 +105,7 @@ def test_parser_bomb_is_an_answer(library, name):
 
     faults, after = with_vetter(library, work)
     assert len(faults) <= gate.MAX_FAULTS
-    assert name == "power" or name == "decorators" or faults, "a bomb was let through"
+    assert bool(faults) is (name not in LARGE_BUT_SOUND)
     assert after == []
 
 

@@ -27,8 +27,13 @@ _PREFIX = "sandbox."
 def available(module: str) -> list[str]:
     """The public names that the module shows on this Python."""
     real = import_module(module)
-    made = modules.GUARDED.get(module, ())
-    return [name for name in modules.NAMES[module] if name in made or hasattr(real, name)]
+    return [name for name in modules.NAMES[module] if _has(module, name, real)]
+
+
+def _has(module: str, name: str, real: ModuleType) -> bool:
+    if name in modules.GUARDED.get(module, ()):
+        return name in _GUARDED[module]
+    return hasattr(real, name)
 
 
 def importer() -> Callable[..., Any]:
