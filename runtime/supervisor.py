@@ -3,7 +3,7 @@
 It imports next to nothing and runs nothing of the script's. It alone holds the pipe on its standard
 output, and nobody inside can look into it, so that the one line it writes there cannot be forged:
 
-    exit <code or -> <signal or -> <exited | deadline | ended>
+    exit <code or -> <signal or -> <exited | deadline | ended> <CPU milliseconds>
 
 Arguments are `key=value`: data, nproc, fsize, cpu (limits of the worker, 0: none), bridge, tools.
 """
@@ -118,6 +118,12 @@ def _set_dumpable(dumpable: bool) -> None:
         raise OSError("prctl(PR_SET_DUMPABLE) failed")
 
 
+def _cpu_milliseconds() -> int:
+    """Of all that was reaped, and of this process."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return int(sum(one.ru_utime + one.ru_stime for one in used) * 1000)
+
+
 class _Watch:
     """Waits for the worker's end, the host's clock and the deadline, whichever comes first."""
 
@@ -193,7 +199,7 @@ class _Watch:
         except ProcessLookupError:
             target = 0
         try:
-            os.write(1, f"exit {code} {number} {cause}\n".encode())
+            os.write(1, f"exit {code} {number} {cause} {_cpu_milliseconds()}\n".encode())
         except OSError:
             os._exit(1)  # The host is gone: nobody reads it.
         os._exit(0)

@@ -158,6 +158,10 @@ class Sandbox(Protocol):
     def memory_limit(self) -> str:
         """How memory is limited: "cgroup v2", "cgroup v1", "watcher", or "none"."""
 
+    @property
+    def image(self) -> str | None:
+        """The image it was made from; None where there is none."""
+
     async def start(self) -> None:
         """Start process 1. Returns when the launcher runs, not when the worker is ready."""
 

@@ -30,7 +30,7 @@ from .provision import (
 
 TRIAL_SECONDS = 30.0
 
-_TRIAL = "import limbeck.runtime.worker, limbeck.runtime.supervisor; print('exit 0 - exited')"
+_TRIAL = "import limbeck.runtime.worker, limbeck.runtime.supervisor; print('exit 0 - exited 0')"
 
 
 class BubblewrapBackend:

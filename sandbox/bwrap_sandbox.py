@@ -20,6 +20,7 @@ from .backend import ExitCause, ExitReport, HostFolder, Limits, Usage
 from .cgroup import Cgroup, Hierarchies
 from .folders import make_folder, remove_folder
 from .pipes import PipeReader, until_readable
+from .process_one import ProcessOneReport, parse_report
 from .provision import Interpreter, RuntimeFolder
 from .uids import lease_uid
 from .watcher import INTERVAL, ProcessTree
@@ -40,6 +41,8 @@ _LAUNCH = (
 
 class BubblewrapSandbox:
     """A sandbox of the embedded backend; see `Sandbox` for the contract."""
+
+    image = None
 
     def __init__(
         self,
@@ -259,24 +262,29 @@ class BubblewrapSandbox:
                 os.killpg(process.pid, signal.SIGKILL)
 
     def _report(self, line: str, errors: str) -> ExitReport:
-        code, number, word = _parse(line)
+        said = parse_report(line)
         usage = self.usage()
-        cause = self._cause(word, number, usage)
-        return ExitReport(cause=cause, exit_code=code, signal=number, usage=usage, diagnosis=errors)
+        return ExitReport(
+            cause=self._cause(said, usage),
+            exit_code=said.exit_code,
+            signal=said.signal,
+            usage=usage,
+            diagnosis=errors,
+        )
 
-    def _cause(self, word: str, number: int | None, usage: Usage) -> ExitCause:
+    def _cause(self, said: ProcessOneReport, usage: Usage) -> ExitCause:
         if self._limit_hit is not None:
             return self._limit_hit
         if self._cgroup is not None and self._cgroup.oom_kills():
             return ExitCause.MEMORY
-        if number == signal.SIGXCPU or (
-            number == signal.SIGKILL
+        if said.signal == signal.SIGXCPU or (
+            said.signal == signal.SIGKILL
             and usage.cpu_seconds - self._cpu_before > self._limits.cpu_budget
         ):
             return ExitCause.CPU
-        if word == "deadline":
+        if said.word == "deadline":
             return ExitCause.DEADLINE
-        if word == "exited":
+        if said.word == "exited":
             return ExitCause.EXITED
         return ExitCause.KILLED if self._killed else ExitCause.LOST
 
@@ -294,13 +302,3 @@ def _memory_file(data: bytes) -> int:
     os.write(descriptor, data)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
-
-
-def _parse(line: str) -> tuple[int | None, int | None, str]:
-    """Process 1's report: exit code, signal, cause."""
-    words = line.split()
-    if len(words) != 4 or words[0] != "exit":
-        return None, None, ""
-    code = int(words[1]) if words[1].isdigit() else None
-    number = int(words[2]) if words[2].isdigit() else None
-    return code, number, words[3]

@@ -173,6 +173,7 @@ class Core:
                 backend=self.settings.backend.name,
                 start=start,
                 memory_limit=sandbox.memory_limit,
+                image=sandbox.image,
             )
             live = LiveSandbox(
                 sandbox, self._pipeline, printout, limits.output_max, request.on_output

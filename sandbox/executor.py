@@ -21,9 +21,11 @@ from ..bridge.session import Principal
 from ..runtime.errors import ConfigurationError
 from ..stubs.catalog import Catalog
 from ..stubs.tool import Toolset
+from .auto import AutoBackend
 from .backend import Backend, Limits
 from .bubblewrap import BubblewrapBackend
 from .core import Core, Request, Settings
+from .docker import DockerBackend
 from .loop import LoopThread, own_loop, tool_loop
 from .output import OnOutput
 from .result import ExecutionResult
@@ -58,7 +60,7 @@ class _Face:
             limits: Limits of one execution, whole or as a mapping of those that differ.
             policy: What the operator decides about calls.
             gate: "on", or "off" to run scripts that the language gate would refuse.
-            backend: "auto", "bubblewrap", or a Backend.
+            backend: "auto", "docker", "bubblewrap", or a Backend.
             python: Interpreter for the sandbox; by default one is looked for.
             bwrap: The bubblewrap program; by default one is looked for.
             require_hard_limits: Refuse to run where memory can only be watched.
@@ -323,14 +325,16 @@ def _backend(
 ) -> Backend:
     if not isinstance(backend, str):
         return backend
-    if backend in ("auto", "bubblewrap"):
-        return BubblewrapBackend(
-            python=python, bwrap=bwrap, require_hard_limits=require_hard_limits
-        )
-    known = "auto or bubblewrap"
     if backend == "docker":
-        raise ConfigurationError("backend", "docker is not in this version", f"use {known}.")
-    raise ConfigurationError("backend", f"there is no backend {backend!r}", f"use {known}.")
+        return DockerBackend()
+    if backend not in ("auto", "bubblewrap"):
+        raise ConfigurationError(
+            "backend", f"there is no backend {backend!r}", "use auto, docker or bubblewrap."
+        )
+    embedded = BubblewrapBackend(
+        python=python, bwrap=bwrap, require_hard_limits=require_hard_limits
+    )
+    return embedded if backend == "bubblewrap" else AutoBackend([DockerBackend(), embedded])
 
 
 @atexit.register

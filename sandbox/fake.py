@@ -19,6 +19,7 @@ from pathlib import Path
 from ..runtime import clock
 from .backend import ExitCause, ExitReport, HostFolder, Limits, Usage
 from .pipes import PipeReader, until_readable
+from .process_one import parse_report
 
 _START = "from limbeck.runtime.supervisor import main; main()"
 
@@ -52,6 +53,7 @@ class FakeBackend:
 class FakeSandbox:
     """Process 1 and worker as ordinary children of this process."""
 
+    image = None
     memory_limit = "none"
 
     def __init__(self) -> None:
@@ -123,7 +125,7 @@ class FakeSandbox:
             if not await until_readable(pidfd, 600):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            words = report.text().split()
+            said = parse_report(report.text())
             diagnosis = errors.text()
         finally:
             os.close(pidfd)
@@ -132,11 +134,12 @@ class FakeSandbox:
                 pipe.close()
             with contextlib.suppress(OSError):
                 process.stdin.close()
-        if len(words) == 4 and words[3] == "exited" and not self._killed:
-            code = int(words[1]) if words[1].isdigit() else None
-            number = int(words[2]) if words[2].isdigit() else None
+        if said.word == "exited" and not self._killed:
             return ExitReport(
-                cause=ExitCause.EXITED, exit_code=code, signal=number, diagnosis=diagnosis
+                cause=ExitCause.EXITED,
+                exit_code=said.exit_code,
+                signal=said.signal,
+                diagnosis=diagnosis,
             )
         cause = ExitCause.KILLED if self._killed else ExitCause.LOST
         return ExitReport(cause=cause, diagnosis=diagnosis)

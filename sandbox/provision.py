@@ -75,6 +75,20 @@ def candidates(configured: str | None) -> list[str]:
     return [path for path in dict.fromkeys(found) if Path(path).exists()]
 
 
+def reachable_python() -> str:
+    """An interpreter for helper processes under a dropped uid. Raises ConfigurationError."""
+    for path in candidates(None):
+        real = Path(os.path.realpath(path))
+        if os.geteuid() != 0 or all(folder.stat().st_mode & 0o001 for folder in real.parents):
+            return str(real)
+    minor = f"{sys.version_info.major}.{sys.version_info.minor}"
+    raise ConfigurationError(
+        "python",
+        f"there is no Python {minor} that anybody may run",
+        f"install one as /usr/bin/python{minor}.",
+    )
+
+
 def prepare_runtime() -> RuntimeFolder:
     """The runtime folder of this version, copied when it is not there yet.
 

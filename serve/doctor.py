@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..sandbox.backend import Limits
+from ..sandbox.backend import Backend
 from ..sandbox.bubblewrap import BubblewrapBackend
+from ..sandbox.core import Core, Request, Settings
+from ..sandbox.docker import DockerBackend
+from ..stubs.catalog import Catalog
 from .config import Configuration
 
 
@@ -48,40 +51,43 @@ class Diagnosis:
 
 def diagnose(configuration: Configuration) -> Diagnosis:
     """Run a real sandbox and look around."""
-    backend = BubblewrapBackend(
+    embedded = BubblewrapBackend(
         python=configuration.python,
         bwrap=configuration.bwrap,
         require_hard_limits=configuration.require_hard_limits,
     )
-    problem, memory_limit = asyncio.run(_try(backend))
     findings = [
         Finding(name="limbeck", ok=None, text=__version__),
         Finding(name="python", ok=None, text=platform.python_version()),
         Finding(name="kernel", ok=None, text=platform.release()),
         Finding(name="user", ok=None, text=_user()),
         Finding(name="user namespaces", ok=None, text=_user_namespaces()),
-        Finding(
-            name="bubblewrap",
-            ok=problem is None,
-            text=problem or "a sandbox started and imported the runtime",
-        ),
     ]
-    if problem is None:
-        hard = memory_limit.startswith("cgroup")
-        text = memory_limit if hard else f"{memory_limit}: best effort, killed within about 0.1 s"
-        findings.append(Finding(name="memory limit", ok=None, text=text))
-    return Diagnosis(findings=tuple(findings), works=problem is None)
+    works = False
+    for backend in (embedded, DockerBackend()):
+        problem, memory_limit = asyncio.run(_try(backend))
+        works = works or problem is None
+        findings.append(_of_backend(backend.name, problem, memory_limit))
+    return Diagnosis(findings=tuple(findings), works=works)
 
 
-async def _try(backend: BubblewrapBackend) -> tuple[str | None, str]:
-    problem = await backend.check()
+def _of_backend(name: str, problem: str | None, memory_limit: str) -> Finding:
     if problem is not None:
-        return problem, ""
-    sandbox = await backend.create(Limits())
-    try:
-        return None, sandbox.memory_limit
-    finally:
-        await sandbox.close()
+        return Finding(name=name, ok=False, text=problem)
+    hard = memory_limit.startswith("cgroup")
+    held = memory_limit if hard else f"{memory_limit}: best effort, killed within about 0.1 s"
+    return Finding(name=name, ok=True, text=f"a script ran; memory is held by {held}")
+
+
+async def _try(backend: Backend) -> tuple[str | None, str]:
+    """Run a script for real: what is wrong, and how memory is limited."""
+    result = await Core(Settings(whole=Catalog([]), scopes=frozenset(), backend=backend)).execute(
+        Request(script="print(1)", tool_loop=asyncio.get_running_loop(), cancel=asyncio.Event())
+    )
+    if result.status != "ok":
+        message = result.error.message if result.error is not None else result.status
+        return message.removeprefix(f"{backend.name}: "), ""
+    return None, result.sandbox.memory_limit
 
 
 def _user() -> str:

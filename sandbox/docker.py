@@ -1,0 +1,207 @@
+"""The docker backend: one container a sandbox, through the docker SDK, never through a shell.
+
+Everything that is asked of the daemon runs in daemon threads with a deadline of ours: a daemon that
+hangs gives a true status in bounded time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..bridge.threads import DaemonPool
+from ..runtime.errors import ConfigurationError, SandboxUnavailable
+from . import image
+from .backend import Limits
+from .docker_sandbox import OWNER_LABEL, DockerSandbox
+from .owner import is_alive
+from .provision import RuntimeFolder, examine, prepare_runtime, reachable_python
+
+CALL_SECONDS = 30.0
+"""For one answer of the daemon."""
+
+_MEND = "start it (systemctl start docker), or use the bubblewrap backend."
+
+
+class Daemon:
+    """The Docker Engine, asked from daemon threads, each answer with a deadline."""
+
+    def __init__(self, base_url: str | None) -> None:
+        self._base_url = base_url
+        self._pool = DaemonPool("limbeck-docker", 16)
+        self._client: Any = None
+
+    async def connect(self) -> None:
+        """Connect once. Raises SandboxUnavailable with the mend."""
+        if self._client is None:
+            self._client = await self._bounded(self._make_client)
+
+    async def ask(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """One call of the SDK's low-level client. Raises DaemonError or SandboxUnavailable."""
+        call = functools.partial(getattr(self._client, method), *arguments, **options)
+        return await self._bounded(call)
+
+    async def run(self, call: Callable[[], Any]) -> Any:
+        """Something slow of ours, in the same threads, without a deadline."""
+        return await self._pool.run(call)
+
+    async def _bounded(self, call: Callable[[], Any]) -> Any:
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                return await self._pool.run(call)
+        except TimeoutError:
+            text = f"the daemon gave no answer within {CALL_SECONDS:g} s.\nHint: {_MEND}"
+            raise SandboxUnavailable({"docker": text}) from None
+        except SandboxUnavailable:
+            raise
+        except Exception as error:
+            raise _translated(error) from error
+
+    def _make_client(self) -> Any:
+        try:
+            import docker
+        except ImportError:
+            raise SandboxUnavailable(
+                {"docker": "its SDK is missing.\nHint: pip install 'limbeck[docker]'."}
+            ) from None
+        try:
+            return docker.APIClient(
+                base_url=self._base_url or os.environ.get("DOCKER_HOST"),
+                version="auto",
+                timeout=int(CALL_SECONDS),
+            )
+        except docker.errors.DockerException as error:
+            text = f"the daemon does not answer ({_short(error)}).\nHint: {_MEND}"
+            raise SandboxUnavailable({"docker": text}) from None
+
+
+class DaemonError(SandboxUnavailable):
+    """The daemon refused a request; `status` is its HTTP status, or None."""
+
+    def __init__(self, text: str, status: int | None) -> None:
+        super().__init__({"docker": text})
+        self.status = status
+
+
+class DockerBackend:
+    """Makes sandboxes with the Docker Engine."""
+
+    name = "docker"
+
+    def __init__(
+        self,
+        *,
+        image_name: str | None = None,
+        oci_runtime: str | None = None,
+        base_url: str | None = None,
+    ) -> None:
+        """Nothing is looked for before `check`.
+
+        Args:
+            image_name: Image of the sandboxes; by default limbeck's own of this version.
+            oci_runtime: Passed through to the engine: runsc, kata, ...
+            base_url: The engine's address; by default DOCKER_HOST, or the usual socket.
+        """
+        self._image = image_name or image.tag(image.load_declaration())
+        self._oci_runtime = oci_runtime
+        self.daemon = Daemon(base_url)
+        self._runtime: RuntimeFolder | None = None
+        self._python = ""
+        self._checked = False
+        self._problem: str | None = None
+
+    async def check(self) -> str | None:
+        """None when the daemon answers and has our image; remembered once it works."""
+        if not self._checked:
+            try:
+                self._problem = await self._try()
+            except SandboxUnavailable as error:
+                self._problem = error.reasons["docker"]
+            except ConfigurationError as error:
+                self._problem = str(error)
+            self._checked = self._problem is None
+        return self._problem
+
+    def vetting(self) -> tuple[Path, Path]:
+        """An interpreter of the host, and the runtime's folder."""
+        assert self._runtime is not None, "check comes first"
+        return Path(self._python), self._runtime.lib
+
+    async def create(self, limits: Limits) -> DockerSandbox:
+        """Reserve uid and folder. Raises SandboxUnavailable."""
+        problem = await self.check()
+        if problem is not None:
+            raise SandboxUnavailable({self.name: problem})
+        return DockerSandbox(
+            daemon=self.daemon, image=self._image, oci_runtime=self._oci_runtime, limits=limits
+        )
+
+    async def reap(self) -> list[str]:
+        """Remove containers whose owner is dead: their names."""
+        await self.daemon.connect()
+        removed = []
+        found = await self.daemon.ask("containers", all=True, filters={"label": OWNER_LABEL})
+        for container in found:
+            if not is_alive(container["Labels"].get(OWNER_LABEL, "")):
+                await self.daemon.ask("remove_container", container["Id"], force=True, v=True)
+                removed.append(container["Names"][0].lstrip("/"))
+        return removed
+
+    async def build_image(self) -> dict[str, Any]:
+        """Build the image without a registry and give it to the engine; what was built."""
+        await self.daemon.connect()
+        declaration = image.load_declaration()
+        runtime, layer = await self.daemon.run(functools.partial(_build, declaration))
+        repository, _, tag = self._image.partition(":")
+        await self.daemon.ask(
+            "import_image_from_data",
+            layer,
+            repository=repository,
+            tag=tag or "latest",
+            changes=image.changes(declaration, runtime),
+        )
+        self._checked = False
+        return {
+            "image": self._image,
+            "layer": image.digest(layer),
+            "bytes": len(layer),
+            "abi": image.abi(runtime),
+        }
+
+    async def _try(self) -> str | None:
+        await self.daemon.connect()
+        self._runtime = await self.daemon.run(prepare_runtime)
+        self._python = reachable_python()
+        mend = "Hint: limbeck image build --offline"
+        try:
+            found = await self.daemon.ask("inspect_image", self._image)
+        except DaemonError as error:
+            if error.status == 404:
+                return f"there is no image {self._image}.\n{mend}"
+            raise
+        label = (found["Config"].get("Labels") or {}).get(image.ABI_LABEL)
+        if label != image.abi(self._runtime):
+            return f"the image {self._image} is of another version of limbeck.\n{mend}"
+        await self.reap()
+        return None
+
+
+def _build(declaration: image.Declaration) -> tuple[RuntimeFolder, bytes]:
+    runtime = prepare_runtime()
+    interpreter = examine(reachable_python(), runtime)
+    return runtime, image.build_layer(declaration, runtime, interpreter)
+
+
+def _translated(error: Exception) -> SandboxUnavailable:
+    """The one place where the SDK's and its transport's errors become ours."""
+    response = getattr(error, "response", None)
+    status = getattr(response, "status_code", None)
+    return DaemonError(f"the daemon refused: {_short(error)}", status)
+
+
+def _short(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]

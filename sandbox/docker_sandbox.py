@@ -1,0 +1,334 @@
+"""One container: created, attached, started, watched, killed, removed.
+
+The attached stream carries process 1's clock in and its report out; the printout and the bridge
+have sockets of their own. SAFETY: the stream is closed before the kill: with an attached, unread
+stream the daemon can hang for a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import signal
+import socket
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..runtime import clock
+from ..runtime.errors import SandboxUnavailable
+from .backend import ExitCause, ExitReport, HostFolder, Limits, Usage
+from .bwrap_arguments import MEMORY_SHARE, SHM_BYTES
+from .folders import make_folder, remove_folder
+from .owner import this_process
+from .process_one import ProcessOneReport, parse_report
+from .uids import lease_uid
+
+OWNER_LABEL = "io.limbeck.owner"
+SANDBOX_LABEL = "io.limbeck.sandbox"
+
+CPU_INTERVAL = 0.25
+KEPT_BYTES = 8 * 1024
+END_SECONDS = 10.0
+"""How long the engine may take to see the container's end."""
+
+_MASKED = (
+    "/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/diskstats", "/proc/interrupts",
+    "/proc/kallsyms", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/modules",
+    "/proc/partitions", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+    "/sys/block", "/sys/class/dmi", "/sys/devices", "/sys/firmware", "/sys/fs", "/sys/kernel",
+    "/sys/module",
+)  # fmt: skip
+
+
+class Asks(Protocol):
+    """What a sandbox needs of the daemon."""
+
+    def ask(self, method: str, *arguments: Any, **options: Any) -> Awaitable[Any]:
+        """One call of the SDK's low-level client."""
+
+
+class DockerSandbox:
+    """A sandbox of the docker backend; see `Sandbox` for the contract."""
+
+    def __init__(
+        self, *, daemon: Asks, image: str, oci_runtime: str | None, limits: Limits
+    ) -> None:
+        """Reserve uid and folder."""
+        self._daemon = daemon
+        self._image = image
+        self._oci_runtime = oci_runtime
+        self._limits = limits
+        self._id = secrets.token_hex(4)
+        self._uid = lease_uid()
+        try:
+            self._folder = make_folder(self._id)
+        except OSError as error:
+            self._uid.release()
+            raise SandboxUnavailable({"docker": str(error)}) from None
+        self._container = ""
+        self._stream: Any = None
+        self._socket: socket.socket | None = None
+        self._usage = Usage()
+        self._cpu_before = 0.0
+        self._job = False
+        self._killed = False
+        self._limit_hit: ExitCause | None = None
+        self._supervising: asyncio.Task[ExitReport] | None = None
+        self._closed = False
+
+    @property
+    def id(self) -> str:
+        """Names the folder and the container."""
+        return self._id
+
+    @property
+    def uid(self) -> int:
+        """The uid of its processes on the host."""
+        return self._uid.uid
+
+    @property
+    def folder(self) -> HostFolder:
+        """Its folder on the host."""
+        return self._folder
+
+    @property
+    def image(self) -> str:
+        """Name and tag of the image."""
+        return self._image
+
+    @property
+    def memory_limit(self) -> str:
+        """The engine limits memory by a cgroup of its own."""
+        return "cgroup v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "cgroup v1"
+
+    async def start(self) -> None:
+        """Create, attach, start."""
+        created = await self._daemon.ask("create_container_from_config", self._config())
+        self._container = created["Id"]
+        self._stream = await self._daemon.ask(
+            "attach_socket",
+            self._container,
+            params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1},
+        )
+        self._socket = getattr(self._stream, "_sock", self._stream)
+        assert self._socket is not None
+        self._socket.settimeout(0)
+        await self._daemon.ask("start", self._container)
+        self._supervising = asyncio.create_task(self._supervise())
+
+    def begin(self, wall: float) -> None:
+        """Start process 1's clock."""
+        self._cpu_before = self.usage().cpu_seconds
+        self._job = True
+        if self._socket is not None:
+            with contextlib.suppress(OSError):  # it is dead already: `wait` tells
+                self._socket.send(clock.message(clock.START, int(wall * 1000)))
+
+    def usage(self) -> Usage:
+        """CPU and memory as the engine's cgroup counts them, where the host shows it."""
+        cpu = _first_number(1e9, f"/sys/fs/cgroup/cpuacct/docker/{self._container}/cpuacct.usage")
+        memory = f"/sys/fs/cgroup/memory/docker/{self._container}/memory.max_usage_in_bytes"
+        peak = _first_number(1, memory)
+        if cpu is not None:
+            self._usage = Usage(
+                cpu_seconds=cpu, memory_peak=int(peak) if peak is not None else None
+            )
+        return self._usage
+
+    async def wait(self) -> ExitReport:
+        """Wait until the container is dead."""
+        assert self._supervising is not None, "start comes first"
+        return await asyncio.shield(self._supervising)
+
+    async def kill(self) -> ExitReport:
+        """Close the stream, SIGKILL process 1, wait."""
+        if self._supervising is None:
+            return ExitReport(cause=ExitCause.KILLED)
+        if not self._supervising.done():
+            self._killed = True
+            await self._strike()
+        return await self.wait()
+
+    async def close(self) -> None:
+        """Kill, remove the container, release uid and folder."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            await self.kill()
+            if self._container:
+                await self._daemon.ask("remove_container", self._container, force=True, v=True)
+        except SandboxUnavailable:
+            pass  # The daemon hangs or has lost it: the reaper finds its label at the next start.
+        finally:
+            self._close_stream()
+            remove_folder(self._folder)
+            self._uid.release()
+
+    def _config(self) -> dict[str, Any]:
+        limits = self._limits
+        return {
+            "Image": self._image,
+            "Cmd": self._settings(),
+            "User": f"{self.uid}:{self.uid}",
+            "Hostname": "sandbox",
+            "WorkingDir": "/workspace",
+            "OpenStdin": True,
+            "StdinOnce": True,
+            "AttachStdin": True,
+            "AttachStdout": True,
+            "AttachStderr": True,
+            "Tty": False,
+            "NetworkDisabled": True,
+            "Labels": {OWNER_LABEL: this_process(), SANDBOX_LABEL: self._id},
+            "HostConfig": self._host_config(limits),
+        }
+
+    def _settings(self) -> list[str]:
+        limits = self._limits
+        # No nproc: it would count over all containers of this uid; the cgroup counts here.
+        return [
+            f"data={int(limits.memory * MEMORY_SHARE)}",
+            f"fsize={max(limits.tmp, limits.workspace)}",
+            f"cpu={int(limits.cpu_budget) + 5}",
+        ]
+
+    def _host_config(self, limits: Limits) -> dict[str, Any]:
+        """SAFETY: the wall of the docker backend: what is shared, what is limited."""
+        tmpfs = "rw,noexec,nosuid,nodev"
+        return {
+            "NetworkMode": "none",
+            "ReadonlyRootfs": True,
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges:true"],
+            "IpcMode": "none",
+            "CgroupnsMode": "private",
+            "Init": False,
+            "AutoRemove": False,
+            "PidsLimit": limits.pids,
+            "Memory": limits.memory,
+            "MemorySwap": limits.memory,
+            "NanoCpus": int(limits.cpu * 1e9),
+            "OomScoreAdj": 900,
+            "LogConfig": {"Type": "none"},
+            "Binds": [
+                f"{self._folder.bridge}:/bridge:ro",
+                f"{self._folder.tools}:/tools:ro",
+                f"{self._folder.data}:/data:ro",
+            ],
+            "Tmpfs": {
+                "/tmp": f"{tmpfs},size={limits.tmp},nr_inodes=4096,mode=1777",
+                "/workspace": (
+                    f"{tmpfs},size={limits.workspace},nr_inodes=8192,mode=0700,"
+                    f"uid={self.uid},gid={self.uid}"
+                ),
+                "/dev/shm": f"{tmpfs},size={SHM_BYTES},nr_inodes=256,mode=1777",
+            },
+            "Ulimits": [
+                {"Name": "nofile", "Soft": 256, "Hard": 256},
+                {"Name": "core", "Soft": 1, "Hard": 1},
+                {"Name": "stack", "Soft": 2 << 20, "Hard": 8 << 20},
+            ],
+            "MaskedPaths": list(_MASKED),
+            "ReadonlyPaths": ["/proc"],
+            **({"Runtime": self._oci_runtime} if self._oci_runtime else {}),
+        }
+
+    async def _supervise(self) -> ExitReport:
+        watching = asyncio.create_task(self._watch())
+        try:
+            output, errors = await self._read_stream()
+        finally:
+            watching.cancel()
+        state = await self._final_state()
+        said = parse_report(output)
+        if said.cpu_seconds is not None:
+            self._usage = Usage(
+                cpu_seconds=max(said.cpu_seconds, self._usage.cpu_seconds),
+                memory_peak=self._usage.memory_peak,
+            )
+        return ExitReport(
+            cause=self._cause(said, state),
+            exit_code=said.exit_code,
+            signal=said.signal,
+            usage=self._usage,
+            diagnosis=errors or str(state.get("Error", "")),
+        )
+
+    async def _read_stream(self) -> tuple[str, str]:
+        """Process 1's output and errors, each bounded, until the stream ends."""
+        kept = {1: bytearray(), 2: bytearray()}
+        loop = asyncio.get_running_loop()
+        data = bytearray()
+        while self._socket is not None:
+            try:
+                more = await loop.sock_recv(self._socket, 65_536)
+            except OSError:
+                break
+            if not more:
+                break
+            data += more
+            while len(data) >= 8:
+                size = int.from_bytes(data[4:8], "big")
+                if len(data) < 8 + size:
+                    break
+                buffer = kept.get(data[0], bytearray())
+                buffer += data[8 : 8 + size][: max(KEPT_BYTES - len(buffer), 0)]
+                del data[: 8 + size]
+        return kept[1].decode("utf-8", "replace"), kept[2].decode("utf-8", "replace")
+
+    async def _final_state(self) -> dict[str, Any]:
+        """The engine's word on the dead container; asked until it has seen the end."""
+        state: dict[str, Any] = {}
+        with contextlib.suppress(SandboxUnavailable, TimeoutError):
+            async with asyncio.timeout(END_SECONDS):
+                while True:
+                    found = await self._daemon.ask("inspect_container", self._container)
+                    state = found["State"]
+                    if not state.get("Running"):
+                        return state
+                    await asyncio.sleep(0.02)
+        return state
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(CPU_INTERVAL)
+            used = self.usage().cpu_seconds - self._cpu_before
+            if self._job and used > self._limits.cpu_budget:
+                self._limit_hit = ExitCause.CPU
+                await self._strike()
+                return
+
+    async def _strike(self) -> None:
+        self._close_stream()
+        with contextlib.suppress(SandboxUnavailable):  # it is dead already, or the daemon hangs
+            await self._daemon.ask("kill", self._container, signal="SIGKILL")
+
+    def _close_stream(self) -> None:
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _cause(self, said: ProcessOneReport, state: dict[str, Any]) -> ExitCause:
+        if self._limit_hit is not None:
+            return self._limit_hit
+        if state.get("OOMKilled"):
+            return ExitCause.MEMORY
+        if said.signal == signal.SIGXCPU:
+            return ExitCause.CPU
+        if said.word == "deadline":
+            return ExitCause.DEADLINE
+        if said.word == "exited":
+            return ExitCause.EXITED
+        return ExitCause.KILLED if self._killed else ExitCause.LOST
+
+
+def _first_number(scale: float, *paths: str) -> float | None:
+    for path in paths:
+        try:
+            return int(Path(path).read_text()) / scale
+        except (OSError, ValueError):
+            continue
+    return None

@@ -1,0 +1,53 @@
+"""`limbeck image`: the docker backend's image."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+import click
+
+from ...runtime.errors import ConfigurationError, SandboxUnavailable
+from ...sandbox.docker import DockerBackend
+from ...sandbox.image import abi
+from ...sandbox.provision import prepare_runtime
+from ..options import fail, json_option
+
+EXIT_UNAVAILABLE = 5
+
+
+@click.group("image")
+def command() -> None:
+    """Build the image that the docker backend's sandboxes are made from."""
+
+
+@command.command("build")
+@click.option("--offline", is_flag=True, help="Without a registry, from this host's own files.")
+@json_option
+def build(offline: bool, as_json: bool) -> None:
+    """Build the image and give it to the engine."""
+    try:
+        if not offline:
+            raise ConfigurationError(
+                "limbeck image build",
+                "a build from a registry is `docker build -f images/Dockerfile .`",
+                "add --offline to build it here without one.",
+            )
+        built = asyncio.run(DockerBackend().build_image())
+    except ConfigurationError as error:
+        fail(error, as_json)
+    except SandboxUnavailable as error:
+        click.echo(f"limbeck: {error}", err=True)
+        sys.exit(EXIT_UNAVAILABLE)
+    if as_json:
+        click.echo(json.dumps(built))
+    else:
+        for name, value in built.items():
+            click.echo(f"{name:6} {value}")
+
+
+@command.command("abi")
+def show_abi() -> None:
+    """Print the label that an image must have to serve this version."""
+    click.echo(abi(prepare_runtime()))
