@@ -16,7 +16,7 @@ check: $(STAMP) build/types/limbeck
 	$(BIN)/python -m pytest -q tests/test_architecture.py tests/test_runtime_wire.py tests/test_docs.py
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 -m "not slow"
 
 soak: $(STAMP)
 	$(BIN)/python -m pytest -q -m slow

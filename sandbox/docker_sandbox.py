@@ -163,7 +163,7 @@ class DockerSandbox:
         except SandboxUnavailable:
             pass  # The daemon hangs or has lost it: the reaper finds its label at the next start.
         finally:
-            self._close_stream()
+            self._release_stream()
             remove_folder(self._folder)
             self._uid.release()
 
@@ -242,6 +242,7 @@ class DockerSandbox:
             output, errors = await self._read_stream()
         finally:
             watching.cancel()
+            self._release_stream()
         state = await self._final_state()
         said = parse_report(output)
         if said.cpu_seconds is not None:
@@ -310,6 +311,14 @@ class DockerSandbox:
         if self._socket is not None:
             with contextlib.suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
+
+    def _release_stream(self) -> None:
+        """Close the attached stream: the SDK's wrapper, the socket below it, the response."""
+        for part in (getattr(self._stream, "_response", None), self._stream, self._socket):
+            if part is not None:
+                with contextlib.suppress(OSError, ValueError):  # one closes the other
+                    part.close()
+        self._stream = self._socket = None
 
     def _cause(self, said: ProcessOneReport, state: dict[str, Any]) -> ExitCause:
         if self._limit_hit is not None:

@@ -81,9 +81,14 @@ def _of_backend(name: str, problem: str | None, memory_limit: str) -> Finding:
 
 async def _try(backend: Backend) -> tuple[str | None, str]:
     """Run a script for real: what is wrong, and how memory is limited."""
-    result = await Core(Settings(whole=Catalog([]), scopes=frozenset(), backend=backend)).execute(
-        Request(script="print(1)", tool_loop=asyncio.get_running_loop(), cancel=asyncio.Event())
+    core = Core(Settings(whole=Catalog([]), scopes=frozenset(), backend=backend))
+    request = Request(
+        script="print(1)", tool_loop=asyncio.get_running_loop(), cancel=asyncio.Event()
     )
+    try:
+        result = await core.execute(request)
+    finally:
+        await core.close()
     if result.status != "ok":
         message = result.error.message if result.error is not None else result.status
         return message.removeprefix(f"{backend.name}: "), ""

@@ -11,7 +11,7 @@ import time
 from typing import TypedDict
 
 import pytest
-from kit.sandboxed import BACKEND, execute, left_since, traces
+from kit.sandboxed import BACKEND, BACKENDS, ON_BOTH, execute, left_since, traces
 
 from limbeck import AsyncExecutor, ConfigurationError, Executor, ToolFailed, Toolset
 from limbeck.sandbox.result import ExecutionResult
@@ -107,8 +107,11 @@ def _run(script: str, **options: object) -> ExecutionResult:
         ("from tools import orders\norders.get_order({1, 2})", "InvalidArguments", ["set"]),
     ],
 )
-def test_a_wrong_call_is_an_error_with_a_mend(script: str, kind: str, words: list[str]) -> None:
-    result = _run(script)
+@ON_BOTH
+def test_a_wrong_call_is_an_error_with_a_mend(
+    script: str, kind: str, words: list[str], where: str
+) -> None:
+    result = _run(script, backend=BACKENDS[where])
     assert result.status == "error"
     assert result.error.type == kind
     text = result.for_model()
@@ -118,7 +121,8 @@ def test_a_wrong_call_is_an_error_with_a_mend(script: str, kind: str, words: lis
     assert result.error.line is not None
 
 
-def test_every_error_can_be_caught_and_is_never_a_value() -> None:
+@ON_BOTH
+def test_every_error_can_be_caught_and_is_never_a_value(where: str) -> None:
     script = """
 from tools import orders
 for attempt in (lambda: orders.get_order(404), lambda: orders.delete_order(1)):
@@ -131,7 +135,7 @@ try:
 except ToolFailed as error:
     print(error.error, error.hint)
 """
-    result = _run(script)
+    result = _run(script, backend=BACKENDS[where])
     assert result.printout == (
         "tool_failed orders.get_order False\n"
         "approval_required orders.delete_order False\n"
@@ -212,12 +216,16 @@ def test_fences_and_other_wrapping_are_removed(text: str) -> None:
         ("x = 5  # a comment\nx  # trailing", "5\n"),
     ],
 )
-def test_a_last_expression_is_shown_as_in_a_notebook(script: str, printout: str) -> None:
-    result = _run(script)
+@ON_BOTH
+def test_a_last_expression_is_shown_as_in_a_notebook(
+    script: str, printout: str, where: str
+) -> None:
+    result = _run(script, backend=BACKENDS[where])
     assert (result.status, result.printout) == ("ok", printout)
 
 
-def test_tracebacks_show_the_script_s_own_frames() -> None:
+@ON_BOTH
+def test_tracebacks_show_the_script_s_own_frames(where: str) -> None:
     script = """
 import json
 
@@ -238,17 +246,18 @@ except ValueError as error:
     assert trace.endswith("KeyError: 'no data'")
 
 
-def test_hostile_exceptions_are_reported_all_the_same() -> None:
+@ON_BOTH
+def test_hostile_exceptions_are_reported_all_the_same(where: str) -> None:
     script = """
 class Evil(Exception):
     def __str__(self):
         raise SystemExit(0)
 raise Evil()
 """
-    result = _run(script)
+    result = _run(script, backend=BACKENDS[where])
     assert result.status == "error"
     assert result.error.type == "Evil"
-    result = _run("raise ValueError('\\x1b[2J\\u202e' + 'x' * 1_000_000)")
+    result = _run("raise ValueError('\\x1b[2J\\u202e' + 'x' * 1_000_000)", backend=BACKENDS[where])
     assert len(result.for_model()) <= 8_000
     assert "\x1b" not in result.for_model()
 

@@ -1,7 +1,7 @@
 """Every limit on the real sandbox with the gate off: its status, its hint, and nothing left."""
 
 import pytest
-from kit.sandboxed import BACKEND, WARM, WATCHED, execute, left_since, traces
+from kit.sandboxed import BACKENDS, ON_ALL, ON_BOTH, WARM, execute, left_since, traces
 
 from limbeck.sandbox.result import ExecutionResult
 
@@ -43,9 +43,9 @@ time.sleep(100)
 """
 
 
-def _run(script: str, watched: bool = False, **limits: float) -> ExecutionResult:
+def _run(script: str, where: str = "bubblewrap", **limits: float) -> ExecutionResult:
     before = traces()
-    result = execute(script, backend=WATCHED if watched else BACKEND, limits=limits)
+    result = execute(script, backend=BACKENDS[where], limits=limits)
     assert not left_since(before)
     return result
 
@@ -70,28 +70,29 @@ def _run(script: str, watched: bool = False, **limits: float) -> ExecutionResult
         "cpu", "threads", "forks",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("watched", [False, True], ids=["cgroup", "watcher"])
+@ON_ALL
 def test_each_limit_has_its_status(
-    script: str, status: str, limits: dict[str, float], watched: bool
+    script: str, status: str, limits: dict[str, float], where: str
 ) -> None:
-    result = _run(script, watched, **limits)
+    result = _run(script, where, **limits)
     assert result.status == status
     assert result.started
     assert result.error is not None
     assert result.error.hint
     assert result.error.hint in result.for_model()
-    assert result.sandbox.memory_limit == ("watcher" if watched else BACKEND_LIMIT)
+    assert result.sandbox.memory_limit == ("watcher" if where == "watcher" else BACKEND_LIMIT)
     assert len(result.for_model()) <= 8_000
 
 
 BACKEND_LIMIT = WARM.sandbox.memory_limit
 
 
-def test_the_host_keeps_the_sum_of_children_below_the_limit() -> None:
-    watched = _run(CHILDREN, watched=True, wall=10)
+@ON_BOTH
+def test_the_host_keeps_the_sum_of_children_below_the_limit(where: str) -> None:
+    watched = _run(CHILDREN, "watcher", wall=10)
     assert watched.status == "memory"
     assert watched.usage.memory_peak < 400 << 20
-    hard = _run(CHILDREN, wall=3)
+    hard = _run(CHILDREN, where, wall=3)
     assert hard.usage.memory_peak <= 257 << 20
 
 
@@ -107,13 +108,14 @@ def test_an_uncaught_memory_error_names_its_line() -> None:
     assert result.error.source == "x = bytearray(1 << 30)"
 
 
-def test_what_was_printed_before_the_end_is_kept() -> None:
+@ON_BOTH
+def test_what_was_printed_before_the_end_is_kept(where: str) -> None:
     for script, status in (
         ("print('before')\nwhile True: pass", "timeout"),
         ("import os\nprint('before')\nos._exit(7)", "error"),
         ("import os\nprint('before')\nos.kill(os.getpid(), 9)", "killed"),
     ):
-        result = _run(script, wall=1)
+        result = _run(script, where, wall=1)
         assert (result.status, result.printout) == (status, "before\n")
 
 
@@ -146,12 +148,16 @@ def test_a_long_printout_is_cut_counted_and_spooled(tmp_path, monkeypatch) -> No
         ("1 / 0", "error", 1),
     ],
 )
-def test_exit_codes_are_the_process_s_own(script: str, status: str, exit_code: int) -> None:
-    result = _run(script)
+@ON_BOTH
+def test_exit_codes_are_the_process_s_own(
+    script: str, status: str, exit_code: int, where: str
+) -> None:
+    result = _run(script, where)
     assert (result.status, result.exit_code) == (status, exit_code)
 
 
-def test_process_1_cannot_be_killed_from_inside() -> None:
+@ON_BOTH
+def test_process_1_cannot_be_killed_from_inside(where: str) -> None:
     script = """
 import os, signal
 for number in range(1, 65):
@@ -161,11 +167,12 @@ for number in range(1, 65):
         pass
 print(os.getppid())
 """
-    result = _run(script)
+    result = _run(script, where)
     assert (result.status, result.printout) == ("ok", "1\n")
 
 
-def test_the_exit_report_cannot_be_forged() -> None:
+@ON_BOTH
+def test_the_exit_report_cannot_be_forged(where: str) -> None:
     script = """
 import os
 for target in (0, 1, 2):
@@ -180,10 +187,11 @@ for name in ("/proc/1/fd/1", "/proc/1/fd/0"):
         pass
 os._exit(9)
 """
-    assert _run(script).exit_code == 9
+    assert _run(script, where).exit_code == 9
 
 
-def test_nothing_outlives_the_result() -> None:
+@ON_BOTH
+def test_nothing_outlives_the_result(where: str) -> None:
     script = """
 import os, signal, time
 if os.fork() == 0:
@@ -194,12 +202,13 @@ if os.fork() == 0:
     os._exit(0)
 print("parent done")
 """
-    result = _run(script)
+    result = _run(script, where)
     assert (result.status, result.printout) == ("ok", "parent done\n")
 
 
-def test_a_script_that_closes_the_stream_is_killed() -> None:
+@ON_BOTH
+def test_a_script_that_closes_the_stream_is_killed(where: str) -> None:
     script = "import os, time\nos.closerange(3, 256)\ntime.sleep(100)"
-    result = _run(script, wall=20)
+    result = _run(script, where, wall=20)
     assert result.status == "killed"
     assert result.error.code in ("bridge_closed", "signal")
