@@ -57,8 +57,12 @@ def test_imports_point_down_the_stair(name: str) -> None:
     for node, target in _imports(name, _tree(name)):
         target = target.removeprefix("limbeck.")
         storey = target.split(".")[0]
-        if storey in STAIR and target in MODULES:
+        if storey in STAIR:
             assert STAIR.index(storey) <= height, f"{name}:{node.lineno} imports {target}"
+        if target in ("", "limbeck"):
+            # The root gives every public name, those of higher storeys too.
+            names = {alias.name for alias in node.names} - set(STAIR)
+            assert names <= {"__version__"}, f"{name}:{node.lineno} imports {names} from the root"
 
 
 def test_there_is_no_cycle() -> None:
@@ -76,7 +80,7 @@ def test_there_is_no_cycle() -> None:
         assert name not in path, " -> ".join([*path, name])
         if name not in done:
             for target in graph[name]:
-                if target != name and not name.startswith(f"{target}."):
+                if target != name:
                     visit(target, (*path, name))
             done.add(name)
 
@@ -132,7 +136,7 @@ def test_no_root_name_shadows_a_dependency() -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_files_stay_small(name: str) -> None:
     if not name.endswith("wire_pb2"):
-        assert MODULES[name].read_text().count("\n") <= 420, "look for the room it should have been"
+        assert MODULES[name].read_text().count("\n") <= 400, "look for the room it should have been"
 
 
 def test_tests_are_no_package() -> None:
@@ -141,8 +145,12 @@ def test_tests_are_no_package() -> None:
 
 
 def test_the_project_speaks_of_itself_alone() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    # The checkout may belong to another user than the one who tests.
+    command = ["git", "-c", "safe.directory=*", "ls-files", "-z"]
     listed = subprocess.run(
-        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+        command, cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.split("\0")
     words = [
         "/wo" + "rk/",
