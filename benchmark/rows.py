@@ -30,7 +30,7 @@ class Row:
     value: float | None = None
     """Median, in `unit`."""
     cpu: float | None = None
-    """CPU beside it, in `unit`."""
+    """CPU beside it, of host and sandbox together, in `unit`."""
     floor: float | None = None
     ratio: float | None = None
     """Median of the rounds' own ratios."""
