@@ -12,6 +12,7 @@ import pytest
 import limbeck
 
 ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 STOREYS = ("runtime", "stubs", "bridge", "sandbox", "benchmark", "serve")
 HEAVY = (
     "asyncio", "click", "docker", "google.protobuf", "griffe", "grpc", "pydantic",
@@ -60,8 +61,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_every_folder_of_modules_is_listed() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    listed = set(project["tool"]["setuptools"]["packages"])
+    listed = set(PROJECT["tool"]["setuptools"]["packages"])
     found = {
         ".".join(["limbeck", *path.parent.relative_to(ROOT).parts])
         for storey in STOREYS
@@ -82,13 +82,17 @@ def test_a_wheel_holds_everything(tmp_path: Path) -> None:
     )
     (wheel,) = tmp_path.glob("*.whl")
     names = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("limbeck/")}
+    assert names >= {"limbeck/py.typed", "limbeck/runtime/wire.proto"}
     files = [
         *ROOT.glob("*.py"),
-        *(one for storey in STOREYS for one in (ROOT / storey).rglob("*.py")),
+        *(one for storey in STOREYS for one in (ROOT / storey).rglob("*.py*")),
     ]
-    modules = {f"limbeck/{path.relative_to(ROOT)}" for path in files}
-    assert names == modules | {
-        "limbeck/py.typed",
-        "limbeck/runtime/wire.proto",
-        "limbeck/runtime/wire_pb2.pyi",
+    data = [
+        path
+        for package, patterns in PROJECT["tool"]["setuptools"]["package-data"].items()
+        for pattern in patterns
+        for path in (ROOT / "/".join(package.split(".")[1:])).glob(pattern)
+    ]
+    assert names == {
+        f"limbeck/{path.relative_to(ROOT)}" for path in [*files, *data] if path.suffix != ".pyc"
     }
