@@ -1,8 +1,10 @@
 """The straight stair, read from the imports: nothing below knows what stands above."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -121,6 +123,14 @@ def test_only_optional_packages_are_imported_inside_functions(name: str) -> None
                 for target in names:
                     own = (name, target) == ("runtime.supervisor", "worker")
                     assert own or target.split(".")[0] in OPTIONAL, f"{name}:{inner.lineno}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_types_are_checked_in_every_module(name: str) -> None:
+    """An exclude that fits the path mypy reads the package by would check nothing, in silence."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    path = f"build/types/limbeck/{MODULES[name].relative_to(ROOT)}"
+    assert not [one for one in project["tool"]["mypy"]["exclude"] if re.search(one, path)]
 
 
 def test_no_root_name_shadows_a_dependency() -> None:
