@@ -55,7 +55,7 @@ class Report:
         """A table for a terminal."""
         machine = self.machine
         lines = [
-            f"\rlimbeck {machine['limbeck']}, Python {machine['python']}, "
+            f"limbeck {machine['limbeck']}, Python {machine['python']}, "
             f"{machine['cores']} cores, load {machine['load']}; medians of {machine['rounds']} "
             "interleaved rounds",
             f"{'':32}{'value':>10}{'CPU':>10}{'floor':>10}{'ratio':>8}{'goal':>8}",
