@@ -62,7 +62,16 @@ def test_tokens_are_exact_and_named() -> None:
 
 def test_a_conversation_sums_its_requests() -> None:
     tokens = tokenizer()
-    total = cost(tokens, "hello world", [("hello world", "hello world")] * 2)
+    call = ("hello world", "hello world")
+    total = cost(tokens, "hello world", [[call], [call]])
     assert (total.definitions, total.sent, total.returned, total.requests) == (2, 4, 4, 3)
     assert total.summed_input == 2 + (2 + 12) + (2 + 24)
     assert total.context == 10
+
+
+def test_batched_calls_share_a_request() -> None:
+    tokens = tokenizer()
+    call = ("hello world", "hello world")
+    total = cost(tokens, "hello world", [[call, call]])
+    assert (total.sent, total.returned, total.requests) == (4, 4, 2)
+    assert total.summed_input == 2 + (2 + 4 + 4 + 3 * 4)
