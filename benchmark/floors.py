@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from statistics import median
 from types import TracebackType
 from typing import Self
 
@@ -46,28 +46,26 @@ class PingPong:
         self._child.wait()
 
     def sample(self, rounds: int) -> Sample:
-        """One ping and its answer, the mean of many."""
+        """One ping and its answer: median wall and mean CPU of many."""
         data = b"x" * MESSAGE
-        wall, cpu = time.perf_counter(), time.process_time()
+        walls, cpu = [], time.process_time()
         for _ in range(rounds):
+            began = time.perf_counter()
             self._socket.sendall(data)
             self._socket.recv(MESSAGE)
-        return Sample((time.perf_counter() - wall) / rounds, (time.process_time() - cpu) / rounds)
+            walls.append(time.perf_counter() - began)
+        return Sample(median(walls), (time.process_time() - cpu) / rounds)
 
 
 def plain_python(python: str) -> Sample:
     """Starting an interpreter that does nothing."""
-    return timed(lambda: subprocess.run([python, "-c", "pass"], check=True, env={}))
-
-
-def timed(function: Callable[[], object]) -> Sample:
-    """Wall and CPU of a call, its children's CPU included."""
     wall, cpu = time.perf_counter(), _cpu()
-    function()
+    subprocess.run([python, "-c", "pass"], check=True, env={})
     return Sample(time.perf_counter() - wall, _cpu() - cpu)
 
 
 def _cpu() -> float:
+    """Of this process and the children that it has waited for."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 

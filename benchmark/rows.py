@@ -30,7 +30,7 @@ class Row:
     value: float | None = None
     """Median, in `unit`."""
     cpu: float | None = None
-    """CPU beside it, in `unit`."""
+    """CPU beside it, of host and sandbox together, in `unit`."""
     floor: float | None = None
     ratio: float | None = None
     """Median of the rounds' own ratios."""
@@ -55,7 +55,7 @@ class Report:
         """A table for a terminal."""
         machine = self.machine
         lines = [
-            f"\rlimbeck {machine['limbeck']}, Python {machine['python']}, "
+            f"limbeck {machine['limbeck']}, Python {machine['python']}, "
             f"{machine['cores']} cores, load {machine['load']}; medians of {machine['rounds']} "
             "interleaved rounds",
             f"{'':32}{'value':>10}{'CPU':>10}{'floor':>10}{'ratio':>8}{'goal':>8}",

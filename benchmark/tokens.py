@@ -41,7 +41,7 @@ class Cost:
 
     definitions: int
     sent: int
-    """What the model writes: calls, or scripts."""
+    """What the model writes before its answer: calls, or scripts."""
     returned: int
     """What comes back into the context: results, or printouts."""
     requests: int
@@ -54,15 +54,20 @@ class Cost:
         return self.definitions + self.sent + self.returned
 
 
-def cost(tokens: Tokenizer, definitions: str, turns: Sequence[tuple[str, str]]) -> Cost:
-    """The cost of a conversation: each turn is what the model wrote and what came back."""
+def cost(tokens: Tokenizer, definitions: str, turns: Sequence[Sequence[tuple[str, str]]]) -> Cost:
+    """The cost of a conversation.
+
+    A turn is one message of the model: its calls, or its script, each with what came back.
+    """
     defined = tokens.count(definitions)
     history = sent = returned = summed = 0
-    for wrote, got in turns:
+    for turn in turns:
         summed += defined + history
-        sent += (output := tokens.count(wrote))
-        returned += (answer := tokens.count(got))
-        history += output + answer + 2 * FRAMING
+        wrote = sum(tokens.count(call) for call, _ in turn)
+        answers = sum(tokens.count(answer) for _, answer in turn)
+        sent += wrote
+        returned += answers
+        history += wrote + answers + FRAMING * (1 + len(turn))
     summed += defined + history
     return Cost(
         definitions=defined,

@@ -2,6 +2,9 @@
 
 The tools run over the retail database of tau2-bench; the script lists the product types, reads
 every product and prints those with fewer than five variants in stock. `make demo` runs this file.
+
+An audit only reads, so only the tools that read are in the context, whichever way it is done; and
+execute_code's definition holds their whole stubs, with the fields that the script uses.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any
 
 from retail import retail
 
-from limbeck import CodeTool, Executor
+from limbeck import Catalog, CodeTool, ExecutionResult, Executor
 from limbeck.benchmark.tokens import Cost, call_text, cost, tokenizer
 
 SCRIPT = (Path(__file__).parent / "audit_script.py").read_text()
@@ -21,20 +24,14 @@ SCRIPT = (Path(__file__).parent / "audit_script.py").read_text()
 
 def main() -> None:
     """Run the audit and show what it cost, side by side."""
-    turns: list[tuple[str, str]] = []
-    record_calls(turns)
-    with Executor([retail], scopes={"*"}) as executor:
+    with Executor([retail], scopes={"shop:read"}) as executor:
         result = executor.execute_code(SCRIPT)
         if result.status != "ok":
             sys.exit(result.for_model())
         definition = CodeTool(executor).tool_spec("openai")
+        catalog = executor.catalog
     print(result.printout)
-    tokens = tokenizer()
-    individual = cost(tokens, json.dumps(definitions()), turns)
-    code = cost(
-        tokens, json.dumps(definition), [(json.dumps({"code": SCRIPT}), result.for_model())]
-    )
-    show(individual, code, tokens.name)
+    show_cost(catalog, json.dumps(definition), result)
     print(
         f"\n{result.calls.started} tool calls in {result.usage.wall:.2f} s inside "
         f"{result.sandbox.backend} ({result.sandbox.memory_limit}), "
@@ -42,7 +39,18 @@ def main() -> None:
     )
 
 
-def definitions() -> list[dict[str, Any]]:
+def show_cost(catalog: Catalog, definition: str, result: ExecutionResult) -> None:
+    """Print what enters a model's context in each of three ways."""
+    tokens = tokenizer()
+    listed, details = individual_calls(catalog)
+    tools = json.dumps(definitions(catalog))
+    script = (json.dumps({"code": SCRIPT}), result.for_model())
+    one_by_one = cost(tokens, tools, [listed, *([call] for call in details)])
+    batched = cost(tokens, tools, [listed, details])
+    show(one_by_one, batched, cost(tokens, definition, [[script]]), tokens.name)
+
+
+def definitions(catalog: Catalog) -> list[dict[str, Any]]:
     """The tools as a model gets them when it calls each itself."""
     return [
         {
@@ -53,37 +61,44 @@ def definitions() -> list[dict[str, Any]]:
                 "parameters": tool.spec.input_schema,
             },
         }
-        for tool in retail
+        for toolset in catalog.toolsets
+        for tool in toolset.tools
     ]
 
 
-def record_calls(turns: list[tuple[str, str]]) -> None:
-    """The audit by individual calls: what a model would write and what would come back."""
-    tools = {tool.spec.name: tool for tool in retail}
+def individual_calls(catalog: Catalog) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The audit by individual calls: what a model would write and what would come back.
 
-    def call(name: str, arguments: dict[str, Any]) -> Any:
-        tool = tools[name]
+    The details' calls know their arguments only when the list is there: two messages at least.
+    """
+
+    def call(name: str, **arguments: Any) -> tuple[str, str]:
+        tool = catalog.tool(f"retail.{name}")
         text = tool.write_result(tool.handler(**arguments)).decode()
-        turns.append((call_text(name, arguments), text))
-        return json.loads(text)
+        return call_text(name, arguments), text
 
-    for product_id in call("list_all_product_types", {}).values():
-        call("get_product_details", {"product_id": product_id})
+    listed = call("list_all_product_types")
+    ids = json.loads(listed[1]).values()
+    return [listed], [call("get_product_details", product_id=one) for one in ids]
 
 
-def show(individual: Cost, code: Cost, counted_with: str) -> None:
-    """A table of the two ways."""
+def show(one_by_one: Cost, batched: Cost, code: Cost, counted_with: str) -> None:
+    """A table of the three ways."""
+    ways = (one_by_one, batched, code)
     rows = [
-        ("tool definitions", individual.definitions, code.definitions),
-        ("calls / script", individual.sent, code.sent),
-        ("results / printout", individual.returned, code.returned),
-        ("in the context at the end", individual.context, code.context),
-        ("input summed over requests", individual.summed_input, code.summed_input),
-        ("requests to the model", individual.requests, code.requests),
+        ("tool definitions", [way.definitions for way in ways]),
+        ("calls / script", [way.sent for way in ways]),
+        ("results / printout", [way.returned for way in ways]),
+        ("in the context at the end", [way.context for way in ways]),
+        ("input summed over requests", [way.summed_input for way in ways]),
+        ("requests to the model", [way.requests for way in ways]),
     ]
-    print(f"{f'tokens ({counted_with})':28}{'individual calls':>18}{'execute_code':>14}{'':>10}")
-    for name, one, other in rows:
-        print(f"{name:28}{one:18,}{other:14,}{(other - one) / one:>+10.1%}")
+    heads = ("calls one by one", "calls batched", "execute_code")
+    print(f"{f'tokens ({counted_with})':28}" + "".join(f"{head:>18}" for head in heads))
+    for name, values in rows:
+        print(f"{name:28}" + "".join(f"{value:18,}" for value in values))
+    against = [1 - code.summed_input / way.summed_input for way in (one_by_one, batched)]
+    print("{:28}{:>18.1%}{:>18.1%}".format("input that execute_code saves", *against))
 
 
 if __name__ == "__main__":

@@ -59,7 +59,7 @@ class Channel:
         Raises BridgeClosed when the host ends the stream instead.
         """
         try:
-            job = next(self._answers).job
+            job: Job = next(self._answers).job
         except (grpc.RpcError, StopIteration):
             raise BridgeClosed from None
         self._outbox.token = job.token

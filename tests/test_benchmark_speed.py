@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from limbeck.benchmark import measures
 from limbeck.benchmark.rows import Report, Row, Sample, row
 from limbeck.benchmark.speed import SECTIONS, run_speed
 from limbeck.benchmark.tokens import cost, tokenizer
@@ -15,10 +18,23 @@ def test_a_short_run_measures_every_section() -> None:
     for one in data["rows"]:
         assert {"name", "section", "value", "unit", "floor", "ratio", "goal", "met"} <= set(one)
         assert one["value"] > one["floor"] > 0
+        assert one["cpu"] > 0
         assert one["met"] is (one["ratio"] <= one["goal"])
     assert data["machine"]["rounds"] == 1
     assert heard
     assert "lock-step call" in report.render()
+
+
+def test_a_section_is_measured_alone() -> None:
+    report = run_speed(["start"], rounds=1)
+    assert [one.section for one in report.rows] == ["start"]
+
+
+def test_what_fails_here_is_a_row_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measures, "_CALLS_SCRIPT", "raise ValueError('no luck')")
+    (one,) = run_speed(["call"], rounds=1).to_dict()["rows"]
+    assert (one["value"], one["ratio"], one["met"]) == (None, None, None)
+    assert "error" in one["reason"]
 
 
 def test_the_ratio_is_the_median_of_the_rounds_own() -> None:
@@ -46,7 +62,16 @@ def test_tokens_are_exact_and_named() -> None:
 
 def test_a_conversation_sums_its_requests() -> None:
     tokens = tokenizer()
-    total = cost(tokens, "hello world", [("hello world", "hello world")] * 2)
+    call = ("hello world", "hello world")
+    total = cost(tokens, "hello world", [[call], [call]])
     assert (total.definitions, total.sent, total.returned, total.requests) == (2, 4, 4, 3)
     assert total.summed_input == 2 + (2 + 12) + (2 + 24)
     assert total.context == 10
+
+
+def test_batched_calls_share_a_request() -> None:
+    tokens = tokenizer()
+    call = ("hello world", "hello world")
+    total = cost(tokens, "hello world", [[call, call]])
+    assert (total.sent, total.returned, total.requests) == (4, 4, 2)
+    assert total.summed_input == 2 + (2 + 4 + 4 + 3 * 4)

@@ -1,11 +1,16 @@
 """The demo does the main job, and the README's figures are the demo's."""
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+from limbeck import CodeTool, Executor
+
 ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "examples"))
+import retail  # noqa: E402
 
 
 def _run(name: str) -> str:
@@ -27,8 +32,16 @@ def test_the_audit_prints_the_products_and_what_it_cost() -> None:
     readme = (ROOT / "README.md").read_text()
     for row in ("in the context at the end", "input summed over requests", "requests to the model"):
         (line,) = [line for line in text.splitlines() if line.startswith(row)]
-        before, after = re.findall(r"[\d,]{2,}|\b\d\b", line)[:2]
-        assert f"| {before} | {after} |" in readme, line
+        figures = " | ".join(line.removeprefix(row).split())
+        assert f"| {figures} |" in readme, line
+
+
+def test_the_audit_s_definition_shows_the_fields_that_the_script_uses() -> None:
+    """Else the count would be of a script that no model could write at first try."""
+    with Executor([retail.retail], scopes={"shop:read"}) as executor:
+        definition = json.dumps(CodeTool(executor).tool_spec("openai"))
+    for field in ("variants", "available", "price"):
+        assert f"{field}: " in definition
 
 
 def test_hello() -> None:

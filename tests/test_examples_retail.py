@@ -34,7 +34,54 @@ def test_every_recorded_call_gives_the_recorded_result(database: str) -> None:
                 got = f"Error: {error.message}"
             assert _plain(got) == _recorded(call["result"]), (task["id"], call)
             compared += 1
-    assert compared == sum(len(task["calls"]) for task in TASKS) > 200
+    assert compared == sum(len(task["calls"]) for task in TASKS) == 372
+
+
+ORDER = {"order_id": "#W6390527"}
+"""Delivered, paid with PAYPAL."""
+LAMP = {"item_ids": ["8384507844"]}
+PAYPAL = {"payment_method_id": "paypal_7644869"}
+ADDRESS = dict.fromkeys(("address1", "address2", "city", "state", "country", "zip"), "x")
+
+REFUSED = [
+    ("get_item_details", {"item_id": "0"}, "Item not found"),
+    ("calculate", {"expression": "__import__('os')"}, "Invalid expression"),
+    ("calculate", {"expression": "1e999 * 9 ** 9 / 0"}, "Invalid expression"),
+    ("cancel_pending_order", {**ORDER, "reason": "no longer needed"}, "cannot be cancelled"),
+    ("modify_pending_order_address", {**ORDER, **ADDRESS}, "cannot be modified"),
+    ("modify_pending_order_payment", {**ORDER, **PAYPAL}, "cannot be modified"),
+    ("return_delivered_order_items", {**ORDER, **LAMP, "payment_method_id": "x"}, "not found"),
+    ("return_delivered_order_items", {**ORDER, **PAYPAL, "item_ids": ["0"]}, "Number of 0"),
+    (
+        "exchange_delivered_order_items",
+        {**ORDER, **PAYPAL, **LAMP, "new_item_ids": []},
+        "should match",
+    ),
+    (
+        "exchange_delivered_order_items",
+        {**ORDER, **PAYPAL, **LAMP, "new_item_ids": ["0"]},
+        "not found or available",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "told"), REFUSED)
+def test_a_refused_call_changes_nothing(
+    database: str, name: str, arguments: dict[str, object], told: str
+) -> None:
+    data = json.loads(database)
+    tool = Catalog.of(retail.make_toolset(data)).tool(f"retail.{name}")
+    with pytest.raises(ToolFailed, match=told):
+        tool.handler(**tool.read_arguments(json.dumps(arguments).encode()))
+    assert data == json.loads(database)
+
+
+def test_what_is_given_away_is_a_copy(database: str) -> None:
+    data = json.loads(database)
+    tools = {tool.spec.name: tool.handler for tool in retail.make_toolset(data)}
+    order_id = ORDER["order_id"]
+    tools["get_order_details"](order_id=order_id)["items"].clear()
+    assert tools["get_order_details"](order_id=order_id)["items"]
 
 
 def _recorded(text: str) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 
@@ -21,9 +22,13 @@ def command() -> None:
 @json_option
 def speed(sections: tuple[str, ...], rounds: int, as_json: bool) -> None:
     """Time the bridge and the sandboxes next to what cannot be beaten."""
-    report = run_speed(sections or None, rounds=rounds, progress=None if as_json else _progress)
+    on_terminal = sys.stderr.isatty()
+    report = run_speed(sections or None, rounds=rounds, progress=_tell if on_terminal else None)
+    if on_terminal:
+        _tell("")
     click.echo(json.dumps(report.to_dict(), indent=2) if as_json else report.render())
 
 
-def _progress(text: str) -> None:
-    click.echo(f"\r{text:60}", nl=False, err=True)
+def _tell(text: str) -> None:
+    """Rewrite the one live line."""
+    click.echo(f"\r{text:60}\r", nl=False, err=True)

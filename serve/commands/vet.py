@@ -48,7 +48,7 @@ def command(
         click.echo(json.dumps({"faults": faults}))
     else:
         for fault in faults:
-            click.echo(neutralise(fault["text"]))
+            click.echo(neutralise(str(fault["text"])))
         if not faults:
             click.echo("no faults")
     sys.exit(EXIT_REFUSED if faults else 0)
