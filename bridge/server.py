@@ -59,6 +59,8 @@ class Listener:
         """The worker's own word that the script has ended."""
         self.ended = asyncio.Event()
         """The stream is over, with or without Done."""
+        self.closed = False
+        """`close` was called."""
         self._job: asyncio.Future[tuple[Job, Execution]] = loop.create_future()
 
     async def open(self, folder: Path, uid: int) -> None:
@@ -96,6 +98,7 @@ class Listener:
 
     async def close(self) -> None:
         """End the stream and remove the socket."""
+        self.closed = True
         self._job.cancel()
         self.attached.cancel()
         self.done.cancel()

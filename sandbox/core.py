@@ -25,8 +25,8 @@ from ..runtime.script import NotPython, prepare
 from ..stubs.catalog import Catalog
 from ..stubs.render import render_catalog
 from .backend import Backend, Limits
-from .live import Assignment, LiveSandbox
 from .output import OnOutput
+from .pool import PoolStatistics, SandboxPool
 from .printout import Printout, remove_expired, spool_folder
 from .result import (
     Artifact,
@@ -41,6 +41,7 @@ from .result import (
 )
 from .verdict import Facts, Verdict, judge
 from .vetting import Vetter
+from .warm import Assignment, WarmSandbox
 
 log = logging.getLogger("limbeck.sandbox")
 
@@ -55,6 +56,10 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     policy: Policy = field(default_factory=Policy)
     gate: bool = True
+    warm: int = 0
+    """Sandboxes that wait with their workers connected."""
+    max_queued: int = 256
+    """Executions that may wait for a place; one more is told so at once."""
     max_sandboxes: int = field(default_factory=lambda: 4 * (os.cpu_count() or 1))
     """Sandboxes that live at a time; further executions wait in turn."""
 
@@ -80,9 +85,11 @@ class Core:
         self.audit = AuditLog()
         self._catalog = settings.whole.visible(settings.scopes)
         self._stubs = render_catalog(self._catalog)
-        self._pool = DaemonPool("limbeck-handler")
-        self._pipeline = build_pipeline(settings.policy, HandlerRunner(self._pool))
+        self._threads = DaemonPool("limbeck-handler")
+        self._pipeline = build_pipeline(settings.policy, HandlerRunner(self._threads))
+        self._pool = SandboxPool(self._open, settings.warm)
         self._slots = asyncio.Semaphore(settings.max_sandboxes)
+        self._queued = 0
         self._checking = asyncio.Lock()
         self._vetter: Vetter | None = None
         self._running: dict[asyncio.Task[Any], asyncio.Event] = {}
@@ -110,7 +117,19 @@ class Core:
             await asyncio.wait(list(self._running))
         if self._vetter is not None:
             await self._vetter.close()
-        self._pool.close()
+        await self._pool.close()
+        self._threads.close()
+
+    def statistics(self) -> PoolStatistics:
+        """What the warm pool has and did."""
+        return self._pool.statistics()
+
+    async def warm_up(self) -> str | None:
+        """Start filling the pool; what is wrong with the backend, or None."""
+        problem = await self.check_backend()
+        if problem is None:
+            self._pool.fill()
+        return problem
 
     async def check_backend(self) -> str | None:
         """None when the backend works, else what is wrong and how to mend it."""
@@ -140,8 +159,18 @@ class Core:
                 faults=tuple(map(str, faults)),
             )
         queued = self._slots.locked()
-        async with self._slots:
+        if queued and self._queued >= settings.max_queued:
+            text = f"{settings.max_queued} executions wait already; try again later"
+            return _nothing_ran(execution_id, Status.UNAVAILABLE, "queue_full", text)
+        self._queued += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._queued -= 1
+        try:
             return await self._run(request, script, "queued" if queued else "cold")
+        finally:
+            self._slots.release()
 
     async def _vet(self, script: str) -> list[gate.Fault]:
         where = self.settings.backend.vetting()
@@ -167,30 +196,42 @@ class Core:
             on_progress=_progress(request.on_output),
         )
         printout = Printout(kept=limits.output_kept, spool=self._spool / f"{execution.id}.txt")
-        sandbox = await self.settings.backend.create(limits)
+        one = self._pool.lease()
+        start = start if one is None else "warm"
+        if one is None:
+            one = await self._open(request.cancel)
         try:
             info = SandboxInfo(
                 backend=self.settings.backend.name,
                 start=start,
-                memory_limit=sandbox.memory_limit,
-                image=sandbox.image,
+                memory_limit=one.sandbox.memory_limit,
+                image=one.sandbox.image,
             )
-            live = LiveSandbox(
-                sandbox, self._pipeline, printout, limits.output_max, request.on_output
+            facts = await one.run(
+                Assignment(
+                    script=script,
+                    gate=self.settings.gate,
+                    stubs=self._stubs,
+                    limits=limits,
+                    execution=execution,
+                    cancel=request.cancel,
+                    printout=printout,
+                    on_output=request.on_output,
+                )
             )
-            assignment = Assignment(
-                script=script,
-                gate=self.settings.gate,
-                fingerprint=gate.fingerprint(),
-                stubs=self._stubs,
-                limits=limits,
-                execution=execution,
-                cancel=request.cancel,
-            )
-            facts = await live.run(assignment)
         finally:
-            await sandbox.close()
-        return _result(execution, judge(facts), facts, printout, live.wall, info)
+            # It is dead already; removing what is left of it is nobody's to wait for.
+            self._pool.discard(one)
+        return _result(execution, judge(facts), facts, printout, one.wall, info)
+
+    async def _open(self, cancel: asyncio.Event | None = None) -> WarmSandbox:
+        return await WarmSandbox.open(
+            self.settings.backend,
+            self.settings.limits,
+            self._pipeline,
+            gate.fingerprint(),
+            cancel,
+        )
 
     def _limits(self, request: Request) -> Limits:
         limits = self.settings.limits

@@ -28,6 +28,7 @@ from .core import Core, Request, Settings
 from .docker import DockerBackend
 from .loop import LoopThread, own_loop, tool_loop
 from .output import OnOutput
+from .pool import PoolStatistics
 from .result import ExecutionResult
 
 CLOSE_SECONDS = 10.0
@@ -50,6 +51,7 @@ class _Face:
         python: str | None = None,
         bwrap: str | None = None,
         require_hard_limits: bool = False,
+        warm: int = 0,
     ) -> None:
         """Make an executor; nothing starts before the first script.
 
@@ -64,6 +66,8 @@ class _Face:
             python: Interpreter for the sandbox; by default one is looked for.
             bwrap: The bubblewrap program; by default one is looked for.
             require_hard_limits: Refuse to run where memory can only be watched.
+            warm: Sandboxes that are kept ready, from the first script on: a script then starts in
+                a few milliseconds. Each is used once.
 
         Raises:
             ConfigurationError: A setting that cannot work; it names the key.
@@ -76,6 +80,7 @@ class _Face:
             limits=_limits(limits),
             policy=_checked_policy(policy or Policy(), catalog),
             gate=_is_gate_on(gate),
+            warm=_checked_warm(warm),
         )
         self._thread: LoopThread | None = None
         self._core: Core | None = None
@@ -94,6 +99,10 @@ class _Face:
     def audit_events(self) -> list[AuditEvent]:
         """The latest tool calls, oldest first: a bounded ring in memory."""
         return self._core.audit.events() if self._core is not None else []
+
+    def statistics(self) -> PoolStatistics | None:
+        """What the warm pool has and did; None before the first script."""
+        return self._core.statistics() if self._core is not None else None
 
     def _ready(self) -> tuple[LoopThread, Core]:
         if self._closed:
@@ -312,6 +321,12 @@ def _limits(limits: Limits | Mapping[str, Any] | None) -> Limits:
     if isinstance(limits, Limits):
         return limits
     return Limits().with_values(limits or {})
+
+
+def _checked_warm(warm: int) -> int:
+    if isinstance(warm, bool) or not isinstance(warm, int) or not 0 <= warm <= 64:
+        raise ConfigurationError("warm", f"{warm!r} is not a whole number from 0 to 64")
+    return warm
 
 
 def _is_gate_on(gate: str) -> bool:

@@ -24,11 +24,11 @@ OnOutput = Callable[[str, str], None]
 class OutputListener:
     """Reads what the worker writes to file descriptors 1 and 2."""
 
-    def __init__(self, printout: Printout, maximum: int, on_output: OnOutput | None) -> None:
-        """`maximum` bytes in all; beyond it `overflow` is set and nothing more is kept."""
-        self._printout = printout
-        self._maximum = maximum
-        self._on_output = on_output
+    def __init__(self) -> None:
+        """Until `begin` nothing is printed: there is no script yet."""
+        self._printout = Printout(kept=CHUNK)
+        self._maximum = CHUNK
+        self._on_output: OnOutput | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.setblocking(False)
         self._reading: list[asyncio.Task[None]] = []
@@ -42,6 +42,10 @@ class OutputListener:
         give_socket(path, uid)
         self._socket.listen(len(STREAMS))
         self._accepting = asyncio.create_task(self._accept())
+
+    def begin(self, printout: Printout, maximum: int, on_output: OnOutput | None) -> None:
+        """A job begins. `maximum` bytes in all; beyond it `overflow` is set, nothing more kept."""
+        self._printout, self._maximum, self._on_output = printout, maximum, on_output
 
     async def drain(self) -> None:
         """Read what the dead sandbox has left in its sockets, and close them."""

@@ -1,0 +1,206 @@
+"""One sandbox from its making to its end: opened until its worker waits, then run once.
+
+`open` may happen long before there is a job: a warm sandbox has its worker connected and idle, and
+has run nothing. The teardown has a fixed order: revoke, so that no tool starts any more; cancel
+what runs; kill and wait until nothing lives; only then read counters and what is left in the
+sockets; then remove.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..bridge.call import CallNext
+from ..bridge.server import Listener
+from ..bridge.session import Execution
+from ..runtime.errors import SandboxUnavailable
+from .backend import Backend, ExitCause, ExitReport, Limits, Sandbox
+from .output import OnOutput, OutputListener
+from .printout import Printout
+from .verdict import Facts
+
+log = logging.getLogger("limbeck.sandbox")
+
+START_SECONDS = 30.0
+"""How long a sandbox may take from its start to its worker's Hello."""
+
+EXIT_GRACE = 1.0
+"""After the stream breaks: how long process 1 has to report why."""
+
+TEARDOWN_SECONDS = 5.0
+"""Bound of one step of the teardown; what is late is logged and left to the reaper."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What a sandbox is to do, once."""
+
+    script: str
+    gate: bool
+    stubs: Mapping[str, str]
+    """File name to source."""
+    limits: Limits
+    execution: Execution
+    cancel: asyncio.Event
+    printout: Printout
+    on_output: OnOutput | None
+
+
+class WarmSandbox:
+    """A sandbox with its bridge. `open`, then `run` or not, then `close`."""
+
+    def __init__(self, sandbox: Sandbox, pipeline: CallNext) -> None:
+        self.sandbox = sandbox
+        self._listener = Listener(pipeline)
+        self._output = OutputListener()
+        self._exit: asyncio.Task[ExitReport] | None = None
+        self.opened = time.monotonic()
+        """Seconds of the monotonic clock when it became warm."""
+        self.wall = 0.0
+        """Seconds from the job to its end."""
+
+    @classmethod
+    async def open(
+        cls,
+        backend: Backend,
+        limits: Limits,
+        pipeline: CallNext,
+        fingerprint: str,
+        cancel: asyncio.Event | None = None,
+    ) -> WarmSandbox:
+        """Make one and wait for its worker. Raises SandboxUnavailable: nothing is left then.
+
+        `fingerprint` is the gate's policy on the host; the worker's must be the same. A `cancel`
+        that is set meanwhile ends the waiting; running it then ends at once.
+        """
+        made = cls(await backend.create(limits), pipeline)
+        try:
+            await made._start(fingerprint, cancel or asyncio.Event())
+        except BaseException:
+            await made._tear_down()
+            await made.close()
+            raise
+        made.opened = time.monotonic()
+        return made
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its worker still waits, as far as anybody has noticed."""
+        return (
+            self._exit is not None and not self._exit.done() and not self._listener.ended.is_set()
+        )
+
+    async def run(self, assignment: Assignment) -> Facts:
+        """Run the script to its end, whatever that is, and kill the sandbox."""
+        try:
+            folder = self.sandbox.folder.tools
+            for name, source in assignment.stubs.items():
+                (folder / name).write_text(source, "utf-8")
+            seen = await self._serve(assignment)
+        finally:
+            assignment.execution.revoke()
+            report = await self._tear_down()
+        return Facts(limits=assignment.limits, exit=report, **seen)
+
+    async def close(self) -> None:
+        """Kill it if it lives, and release everything."""
+        if not self._listener.closed:
+            await self._tear_down()
+        await self.sandbox.close()
+
+    async def _start(self, fingerprint: str, cancel: asyncio.Event) -> None:
+        folder, uid = self.sandbox.folder, self.sandbox.uid
+        await self._listener.open(folder.bridge, uid)
+        self._output.open(folder.bridge, uid)
+        await self.sandbox.start()
+        self._exit = asyncio.create_task(self.sandbox.wait())
+        cancelled = asyncio.create_task(cancel.wait())
+        attached = self._listener.attached
+        first: list[asyncio.Future[Any]] = [self._exit, cancelled, attached]
+        try:
+            await asyncio.wait(first, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            cancelled.cancel()
+        if cancel.is_set():
+            return
+        if not attached.done():
+            raise SandboxUnavailable({"sandbox": await self._why_not_started()})
+        if attached.result().gate != fingerprint:
+            text = "the gate's policy inside the sandbox is not the host's; build the image again"
+            raise SandboxUnavailable({"sandbox": text})
+
+    async def _why_not_started(self) -> str:
+        report = await self.sandbox.kill()
+        text = report.diagnosis.strip()
+        if report.cause is ExitCause.KILLED:
+            return f"the worker did not answer within {START_SECONDS:g} s. {text}".strip()
+        return f"the sandbox ended before its worker was ready: {text or report.cause}"
+
+    async def _serve(self, assignment: Assignment) -> dict[str, Any]:
+        """Send the job and wait for the first thing that ends it."""
+        if assignment.cancel.is_set():
+            return {"cancelled": True}
+        assert self._exit is not None, "open comes first"
+        limits, listener = assignment.limits, self._listener
+        self._output.begin(assignment.printout, limits.output_max, assignment.on_output)
+        began = time.monotonic()
+        assignment.execution.begin()
+        self.sandbox.begin(limits.wall)
+        listener.serve(assignment.execution, assignment.script, gate=assignment.gate)
+        events: dict[str, asyncio.Future[Any]] = {
+            "cancelled": asyncio.ensure_future(assignment.cancel.wait()),
+            "overflow": asyncio.ensure_future(self._output.overflow.wait()),
+            "ended": asyncio.ensure_future(listener.ended.wait()),
+        }
+        lasting: dict[str, asyncio.Future[Any]] = {"exit": self._exit, "done": listener.done}
+        try:
+            await asyncio.wait(
+                [*events.values(), *lasting.values()],
+                timeout=limits.wall,
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            self.wall = time.monotonic() - began
+            return await _what_ended({**events, **lasting})
+        finally:
+            for future in events.values():
+                future.cancel()
+
+    async def _tear_down(self) -> ExitReport:
+        await _bounded("cancelling calls", self._listener.end_calls())
+        report = await self.sandbox.kill()
+        if self._exit is not None:
+            await asyncio.wait([self._exit])
+        await _bounded("draining output", self._output.drain())
+        await _bounded("closing the bridge", self._listener.close())
+        return report
+
+
+async def _what_ended(events: Mapping[str, asyncio.Future[Any]]) -> dict[str, Any]:
+    if events["cancelled"].done():
+        return {"cancelled": True}
+    if events["overflow"].done():
+        return {"overflow": True}
+    if events["done"].done():
+        done = events["done"].result()
+        return {"done": (done.exit_code, done.error)}
+    if events["exit"].done():
+        return {}
+    if events["ended"].done():
+        await asyncio.wait([events["exit"]], timeout=EXIT_GRACE)
+        return {"stream_broken": not events["exit"].done()}
+    return {"deadline": True}
+
+
+async def _bounded(what: str, step: Awaitable[None]) -> None:
+    try:
+        async with asyncio.timeout(TEARDOWN_SECONDS):
+            await step
+    except TimeoutError:
+        log.error("%s took over %g s", what, TEARDOWN_SECONDS)
+    except Exception:
+        log.exception("%s failed", what)
