@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from .provision import RuntimeFolder, examine, prepare_runtime, reachable_python
 CALL_SECONDS = 30.0
 """For one answer of the daemon."""
 
+_DEFAULT_URL = "unix:///var/run/docker.sock"
 _MEND = "start it (systemctl start docker), or use the bubblewrap backend."
 
 
@@ -68,9 +70,12 @@ class Daemon:
             raise SandboxUnavailable(
                 {"docker": "its SDK is missing.\nHint: pip install 'limbeck[docker]'."}
             ) from None
+        url = self._base_url or os.environ.get("DOCKER_HOST") or _DEFAULT_URL
+        if url.startswith("unix://"):
+            _check_socket(url.removeprefix("unix://"))
         try:
             return docker.APIClient(
-                base_url=self._base_url or os.environ.get("DOCKER_HOST"),
+                base_url=url,
                 version="auto",
                 timeout=int(CALL_SECONDS),
             )
@@ -201,6 +206,17 @@ def _translated(error: Exception) -> SandboxUnavailable:
     response = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
     return DaemonError(f"the daemon refused: {_short(error)}", status)
+
+
+def _check_socket(path: str) -> None:
+    """Connect once by ourselves: the SDK leaves its socket open when nobody listens."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as one:
+        one.settimeout(CALL_SECONDS)
+        try:
+            one.connect(path)
+        except OSError as error:
+            text = f"no daemon listens on {path} ({error.strerror or error}).\nHint: {_MEND}"
+            raise SandboxUnavailable({"docker": text}) from None
 
 
 def _short(error: Exception) -> str:

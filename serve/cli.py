@@ -18,6 +18,7 @@ _COMMANDS = {
     "stubs": "Print, or write, the stub modules that a model sees.",
     "describe": "Print the definition of the one tool, execute_code.",
     "doctor": "Say which sandbox works here, and how to mend what does not.",
+    "serve": "Serve execute_code over MCP, on standard input and output.",
     "image": "Build the image of the docker backend.",
     "bench": "Measure: speed against floors.",
 }

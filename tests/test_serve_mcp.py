@@ -1,0 +1,104 @@
+"""The MCP door through the SDK's own client, the server as a subprocess."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+
+TOOLS = """
+from limbeck import Toolset
+shop = Toolset("shop", "A shop.")
+
+@shop.tool(effect="read")
+async def price(name: str) -> float:
+    '''Tell a price.'''
+    return {"tea": 2.5}[name]
+"""
+
+
+def _client(folder: Path) -> Client:
+    (folder / "shop.py").write_text(TOOLS)
+    return Client(
+        stdio_client(
+            StdioServerParameters(
+                command=sys.executable,
+                args=["-m", "limbeck", "serve", "--tools", str(folder / "shop.py"), "--backend",
+                      "bubblewrap", "--limit", "wall=20"],
+                env={**os.environ, "XDG_CONFIG_HOME": str(folder)},
+                cwd=str(folder),
+            )
+        )
+    )  # fmt: skip
+
+
+def _run(test) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(60):
+            await test()
+
+    asyncio.run(bounded())
+
+
+def test_one_tool_that_runs_scripts(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with _client(tmp_path) as client:
+            (tool,) = (await client.list_tools()).tools
+            assert tool.name == "execute_code"
+            assert "price(name: str)" in tool.description
+            assert tool.annotations.destructive_hint is True
+            assert list(tool.input_schema["properties"]) == ["code"]
+            script = "from tools import shop\nprint(shop.price('tea'))"
+            result = await client.call_tool("execute_code", {"code": script})
+            assert [part.text for part in result.content] == ["2.5"]
+            assert result.structured_content["calls"]["succeeded"] == 1
+            assert not result.is_error
+            failed = await client.call_tool("execute_code", {"code": "1 / 0"})
+            assert failed.is_error
+            assert "ZeroDivisionError" in failed.content[0].text
+            refused = await client.call_tool("execute_code", {"code": "import socket"})
+            assert "Nothing ran." in refused.content[0].text
+            wrong = await client.call_tool("execute_code", {"source": "1"})
+            assert wrong.is_error
+
+    _run(test)
+
+
+def test_printed_lines_are_progress(tmp_path: Path) -> None:
+    heard: list[str] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(message or "")
+
+    async def test() -> None:
+        async with _client(tmp_path) as client:
+            script = "import time\nfor n in range(3):\n    print('step', n)\n    time.sleep(0.1)"
+            await client.call_tool("execute_code", {"code": script}, progress_callback=hear)
+
+    _run(test)
+    assert [line for text in heard for line in text.split("\n")] == ["step 0", "step 1", "step 2"]
+
+
+def test_cancelling_kills_the_sandbox(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with _client(tmp_path) as client:
+            heard = asyncio.Event()
+
+            async def hear(progress: float, total: float | None, message: str | None) -> None:
+                heard.set()
+
+            script = "print('began')\nwhile True: pass"
+            call = asyncio.create_task(
+                client.call_tool("execute_code", {"code": script}, progress_callback=hear)
+            )
+            await heard.wait()
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+            # The next call is served at once: the loop of the server was never blocked.
+            result = await client.call_tool("execute_code", {"code": "print(1)"})
+            assert result.content[0].text == "1"
+
+    _run(test)
