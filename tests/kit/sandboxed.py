@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import grpc.aio
 import pytest
 
 from limbeck import Executor, Toolset
@@ -17,6 +18,7 @@ from limbeck.sandbox.backend import Backend
 from limbeck.sandbox.bubblewrap import BubblewrapBackend
 from limbeck.sandbox.docker import DockerBackend
 from limbeck.sandbox.folders import base_folder
+from limbeck.sandbox.loop import own_loop
 from limbeck.sandbox.result import ExecutionResult
 
 BACKEND = BubblewrapBackend()
@@ -51,6 +53,14 @@ def execute(
 
 WARM = execute("1")
 """The loops, the backend's trial and grpc's own descriptors are there from now on."""
+
+
+async def _server() -> grpc.aio.Server:
+    return grpc.aio.server()
+
+
+# grpc's poller comes with the first server and goes, some time, after the last: one stays.
+_POLLING = own_loop().submit(_server()).result()
 
 
 def traces() -> Counter[str]:
