@@ -184,6 +184,8 @@ class SandboxPool:
         wait = BACK_OFF[min(self._failed_in_a_row, len(BACK_OFF) - 1)]
         self._failed_in_a_row += 1
         self._not_before = self._clock() + wait
+        # Nobody may lease meanwhile: the pool comes back by itself.
+        asyncio.get_running_loop().call_later(wait, self.fill)
 
     def discard(self, one: WarmSandbox) -> None:
         """Close a sandbox in the background, leased or not; `close` waits for it."""

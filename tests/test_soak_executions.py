@@ -11,7 +11,7 @@ import pytest
 from kit.sandboxed import BACKENDS, ON_BOTH, left_since, traces
 
 from limbeck import AsyncExecutor, Toolset
-from limbeck.sandbox.uids import BASE, COUNT
+from limbeck.sandbox.folders import base_folder
 
 CONCURRENCY = 8
 SCRIPT = """
@@ -37,14 +37,24 @@ class Ledger:
         return number
 
 
+def _own_uids() -> set[int]:
+    """Uids of this process's living sandboxes: their sockets belong to them."""
+    found = set()
+    for path in base_folder().iterdir():
+        with contextlib.suppress(OSError):
+            if (path / "owner").read_text().split()[0] == str(os.getpid()):
+                found.add((path / "bridge" / "s").lstat().st_uid)
+    return found
+
+
 def _victims() -> list[int]:
-    """Processes of living sandboxes, by the uids that only they have."""
-    found = []
+    """Processes of this process's living sandboxes."""
+    uids, found = _own_uids(), []
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{name}/status") as file:
                 uid = int(next(line for line in file if line.startswith("Uid:")).split()[1])
-                if BASE <= uid < BASE + COUNT:
+                if uid in uids:
                     found.append(int(name))
     return found
 
