@@ -411,7 +411,7 @@ if child == 0:
     os.write(ready[1], b"x")
     os.read(go[0], 1)
     open("/proc/sys/user/max_user_namespaces", "w").write("0")
-    os.execv(sys.executable, [sys.executable, "-m", "limbeck", "run", "-"])
+    os.execv(sys.executable, [sys.executable, "-m", "limbeck", "run", "-", "--backend", "bubblewrap"])
 os.read(ready[0], 1)
 for name in ("uid_map", "gid_map"):
     open(f"/proc/{child}/{name}", "w").write("0 0 4294967295")
