@@ -17,6 +17,7 @@ from pathlib import Path
 import grpc
 import grpc.aio
 
+from ..runtime.errors import ProtocolError
 from ..runtime.wire import (
     ATTACH,
     BRIDGE_SOCKET,
@@ -146,7 +147,10 @@ class Listener:
                 if not self.done.done():
                     self.done.set_result(message.done)
                 continue
-            await self._conversation.hear(message)
+            try:
+                await self._conversation.hear(message)
+            except ProtocolError as error:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
 
 def give_socket(path: Path, uid: int) -> None:

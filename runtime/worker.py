@@ -14,6 +14,7 @@ import linecache
 import os
 import sys
 import threading
+from collections.abc import Callable
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -22,6 +23,8 @@ from .channel import Channel
 from .errors import TOOL_ERRORS, BridgeClosed
 from .wire import BRIDGE_SOCKET, OUTPUT_SOCKET
 from .wire_pb2 import Job
+
+FINE: tuple[int, dict[str, Any] | None] = (0, None)
 
 STACK_BYTES = 512 * 1024
 """Of a thread that the script starts."""
@@ -57,14 +60,19 @@ def _run(job: Job) -> tuple[int, dict[str, Any] | None]:
     lines = [f"{line}\n" for line in job.script.split("\n")]
     linecache.cache[report.SCRIPT] = (len(job.script), None, lines, report.SCRIPT)
     module = _main_module(job.gate)
+    outcome = _outcome(lambda: _execute(compiled.code, module))
+    settled = _outcome(_settle)
+    return outcome if outcome != FINE else settled
+
+
+def _outcome(step: Callable[[], None]) -> tuple[int, dict[str, Any] | None]:
     try:
-        _execute(compiled.code, module)
-        _settle()
+        step()
     except SystemExit as leaving:
         return _exit_code(leaving), None
     except BaseException as error:
         return 1, report.of_exception(error)
-    return 0, None
+    return FINE
 
 
 def _main_module(gated: bool) -> ModuleType:
@@ -86,6 +94,9 @@ def _execute(code: CodeType, module: ModuleType) -> None:
 
 def _settle() -> None:
     """Wait for the script's own threads and run its exit handlers, as Python does at its end."""
+    # First what Python runs before it joins: idle pools are told to end.
+    for ending in reversed(threading._threading_atexits):  # type: ignore[attr-defined]
+        ending()
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

@@ -23,6 +23,11 @@ from ..runtime.errors import ConfigurationError
 MIB = 1024 * 1024
 
 
+_FRACTIONS = frozenset({"wall", "cpu", "cpu_seconds"})
+_LEAST = {"memory": 48 * MIB, "pids": 24}
+"""The worker with its channel needs about 35 MiB and a dozen threads before a script begins."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What the kernel, or our watch, enforces on one execution."""
@@ -59,6 +64,14 @@ class Limits:
             if not math.isfinite(value) or value <= 0:
                 raise ConfigurationError(
                     f"limits.{item.name}", f"{value!r} must be a finite number above 0"
+                )
+            if item.name not in _FRACTIONS and not isinstance(value, int):
+                raise ConfigurationError(f"limits.{item.name}", f"{value!r} must be a whole number")
+            if value < _LEAST.get(item.name, 0):
+                raise ConfigurationError(
+                    f"limits.{item.name}",
+                    f"{value:,} is too little for the sandbox itself",
+                    f"write at least {_LEAST[item.name]:,}.",
                 )
 
     @property

@@ -137,6 +137,9 @@ def find_hierarchies(
             parent.mkdir(exist_ok=True)
         except OSError:
             return None
+        # Another user's folder may be there already.
+        if not os.access(parent, os.W_OK):
+            return None
         if not (parent / "cgroup.procs").exists() and root == Path("/sys/fs/cgroup"):
             return None
     return Hierarchies(version=1, parents=parents)
@@ -168,6 +171,8 @@ def _find_v2(root: Path, own: Path) -> Hierarchies | None:
     parent = base / NAME
     try:
         parent.mkdir(exist_ok=True)
+        if not os.access(parent, os.W_OK):
+            return None
         for folder in (base, parent):
             missing = _missing_controllers(folder)
             if missing:

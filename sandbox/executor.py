@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from queue import SimpleQueue
@@ -85,6 +86,7 @@ class _Face:
         self._thread: LoopThread | None = None
         self._core: Core | None = None
         self._closed = False
+        self._making = threading.Lock()
 
     @property
     def catalog(self) -> Catalog:
@@ -107,10 +109,12 @@ class _Face:
     def _ready(self) -> tuple[LoopThread, Core]:
         if self._closed:
             raise ConfigurationError("executor", "it is closed", "make a new one.")
-        if self._thread is None:
-            self._thread = own_loop()
-            self._core = self._thread.submit(_make(self._settings)).result()
-            _open.add(self)
+        with self._making:
+            if self._thread is None:
+                thread = own_loop()
+                self._core = thread.submit(_make(self._settings)).result()
+                self._thread = thread
+                _open.add(self)
         self._thread.check_process()
         assert self._core is not None
         return self._thread, self._core

@@ -224,6 +224,29 @@ def test_a_last_expression_is_shown_as_in_a_notebook(
     assert (result.status, result.printout) == ("ok", printout)
 
 
+@pytest.mark.parametrize(
+    ("script", "printout"),
+    [
+        (
+            "from concurrent.futures import ThreadPoolExecutor\n"
+            "pool = ThreadPoolExecutor(2)\nfuture = pool.submit(print, 'late')",
+            "late\n",
+        ),
+        (
+            "import threading, time\ndef f():\n    time.sleep(0.2)\n    print('late')\n"
+            "threading.Thread(target=f).start()\nraise SystemExit(0)",
+            "late\n",
+        ),
+        ("import atexit\natexit.register(print, 'bye')\nprint('hi')", "hi\nbye\n"),
+    ],
+)
+def test_a_script_ends_as_python_does(script: str, printout: str) -> None:
+    result = _run(
+        f"{script}\nNone" if "raise" not in script else script, gate="off", limits={"wall": 10}
+    )
+    assert (result.status, result.printout) == ("ok", printout)
+
+
 @ON_BOTH
 def test_tracebacks_show_the_script_s_own_frames(where: str) -> None:
     script = """

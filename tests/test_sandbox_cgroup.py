@@ -27,7 +27,7 @@ def _v2_tree(root: Path, controllers: str = "memory pids cpu") -> Path:
 @pytest.mark.skipif(HERE is None, reason="no cgroup can be made here")
 def test_limits_are_set_read_back_and_removed() -> None:
     one = cgroup.Cgroup(HERE, "test-limits")
-    one.create(Limits(memory=64 << 20, pids=17, cpu=0.5))
+    one.create(Limits(memory=64 << 20, pids=33, cpu=0.5))
     try:
         for path in one.procs_files():
             assert Path(path).exists()
@@ -45,10 +45,10 @@ def test_version_2_on_a_tree_of_files(tmp_path: Path) -> None:
     found = cgroup.find_hierarchies(tmp_path, own)
     assert found.kind == "cgroup v2"
     one = cgroup.Cgroup(found, "box")
-    one.create(Limits(memory=64 << 20, pids=17, cpu=0.5))
+    one.create(Limits(memory=64 << 20, pids=33, cpu=0.5))
     assert {name: (box / name).read_text() for name in V2_FILES} == {
         "memory.max": str(64 << 20), "memory.swap.max": "0", "memory.oom.group": "1",
-        "pids.max": "17", "cpu.max": "50000 100000",
+        "pids.max": "33", "cpu.max": "50000 100000",
     }  # fmt: skip
     (box / "cpu.stat").write_text("usage_usec 1500000\nuser_usec 1\n")
     (box / "memory.peak").write_text("12345\n")
