@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
+import math
 import os
 import secrets
 import signal
@@ -23,7 +25,9 @@ from .pipes import PipeReader, until_readable
 from .process_one import ProcessOneReport, parse_report
 from .provision import Interpreter, RuntimeFolder
 from .uids import lease_uid
-from .watcher import INTERVAL, ProcessTree
+from .watcher import INTERVAL, ProcessTree, pinned
+
+log = logging.getLogger("limbeck.sandbox")
 
 CPU_INTERVAL = 0.25
 """Seconds between two looks at the CPU time where the kernel holds the memory limit."""
@@ -115,16 +119,17 @@ class BubblewrapSandbox:
         listed = _memory_file("\0".join([*options, ""]).encode())
         try:
             # Here, not in a thread: see --die-with-parent. It takes a few milliseconds.
-            self._process = subprocess.Popen(  # noqa: ASYNC220
-                self._chain(listed),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                pass_fds=(listed, status_write),
-                start_new_session=True,
-                env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
-                cwd="/",
-            )
+            with self._cores():
+                self._process = subprocess.Popen(  # noqa: ASYNC220
+                    self._chain(listed),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    pass_fds=(listed, status_write),
+                    start_new_session=True,
+                    env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                    cwd="/",
+                )
         except OSError as error:
             os.close(status_read)
             raise SandboxUnavailable({"bubblewrap": str(error)}) from None
@@ -184,6 +189,12 @@ class BubblewrapSandbox:
             *drop, self._bwrap, "--args", str(listed), "--", *self._program,
         ]  # fmt: skip
 
+    def _cores(self) -> contextlib.AbstractContextManager[None]:
+        """What a process started inside may run on: without a cgroup only so many cores."""
+        if self._cgroup is not None:
+            return contextlib.nullcontext()
+        return pinned(math.ceil(self._limits.cpu), int(self._id, 16))
+
     async def _supervise(self, status_read: int) -> ExitReport:
         process = self._process
         assert process is not None
@@ -194,6 +205,7 @@ class BubblewrapSandbox:
         report = PipeReader(process.stdout.fileno())
         errors = PipeReader(process.stderr.fileno())
         watching = asyncio.create_task(self._watch())
+        watching.add_done_callback(self._watched)
         try:
             inner = await self._find_inner(status, outer)
             if inner >= 0:
@@ -242,6 +254,12 @@ class BubblewrapSandbox:
                 used = self.usage().cpu_seconds - self._cpu_before
                 if used > self._limits.cpu_budget:
                     return self._hit(ExitCause.CPU)
+
+    def _watched(self, watching: asyncio.Task[None]) -> None:
+        """SAFETY: a watch that broke watches nothing, so that its sandbox must not go on."""
+        if not watching.cancelled() and watching.exception() is not None:
+            log.error("the watch of a sandbox broke", exc_info=watching.exception())
+            self._strike()
 
     def _over_memory(self) -> bool:
         limit = self._limits.memory

@@ -46,6 +46,11 @@ _KNOWN = (
         "run the outer container with a profile that allows them.",
     ),
     (
+        "bwrap: error while loading shared libraries",
+        "bwrap's own libraries cannot be reached by the sandbox's uid",
+        "name a bwrap that anybody may read with the key `bwrap`: {bwrap} is not one.",
+    ),
+    (
         "Can't find source path",
         "a file of Python's cannot be reached by the sandbox's uid",
         "name a Python that anybody may read with the key `python`: {python} is not one.",

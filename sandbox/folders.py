@@ -49,7 +49,9 @@ def make_folder(sandbox_id: str) -> HostFolder:
     """The folder of a new sandbox, with its owner written down first."""
     folder = HostFolder(base_folder() / sandbox_id)
     folder.root.mkdir(mode=0o700)
-    (folder.root / _OWNER).write_text(this_process())
+    # SAFETY: whole or not there: who reads half an owner would take the sandbox for a leftover.
+    (folder.root / "owner.new").write_text(this_process())
+    (folder.root / "owner.new").rename(folder.root / _OWNER)
     folder.bridge.mkdir()
     folder.tools.mkdir()
     folder.data.mkdir()

@@ -269,6 +269,8 @@ def _base_folder() -> Path:
         raise ConfigurationError(
             str(base), "others may write to it", f"remove it, or chmod 755 {base}."
         )
+    if os.geteuid() == 0:
+        base.chmod(0o755)
     return base
 
 
@@ -291,8 +293,7 @@ def _copy(
             prependdir="/limbeck/lib",
             invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
         )
-        for folder, _, _ in os.walk(scratch):
-            os.chmod(folder, 0o755)  # noqa: S103 - read by the sandboxes' uids
+        _open_to_all(scratch)
         try:
             scratch.rename(root)
         except OSError:
@@ -302,6 +303,15 @@ def _copy(
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
+
+
+def _open_to_all(root: Path) -> None:
+    """Let the sandboxes' uids read everything, whatever the umask of this process."""
+    for folder, _, files in os.walk(root):
+        os.chmod(folder, 0o755)  # noqa: S103 - the sandboxes' uids read it
+        for name in files:
+            file = Path(folder, name)
+            file.chmod(0o755 if file.stat().st_mode & 0o100 else 0o644)
 
 
 def _write_atomically(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ resident sets are small; only near the limit shared pages are told apart.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGESIZE")
 _NEAR = 0.8
 _TMPFS = ("tmp", "workspace", "dev/shm")
+_FILE_BYTES = 1024
+"""Kernel memory of one file on a tmpfs, however empty: bwrap sets no limit on their number."""
 
 
 class ProcessTree:
@@ -53,13 +56,27 @@ class ProcessTree:
             ready += _children(pid)
 
 
-def _children(pid: int) -> list[int]:
-    found: list[int] = []
+@contextlib.contextmanager
+def pinned(count: int, first: int) -> Iterator[None]:
+    """Let what this thread starts meanwhile run on `count` of its cores, from the `first` on.
+
+    A script may still ask for more cores as long as no filter of system calls refuses that.
+    """
+    allowed = sorted(os.sched_getaffinity(0))
     try:
+        os.sched_setaffinity(0, {allowed[(first + step) % len(allowed)] for step in range(count)})
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def _children(pid: int) -> list[int]:
+    """Of every thread. SAFETY: a thread that ends during the look must not hide the others'."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):
-            found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
-    except OSError:
-        return found
+            with contextlib.suppress(OSError):
+                found += map(int, Path(f"/proc/{pid}/task/{task}/children").read_text().split())
     return found
 
 
@@ -87,11 +104,13 @@ def _proportional(pid: int) -> int:
 
 
 def _tmpfs_bytes(pids: list[int]) -> int:
-    """What the sandbox's tmpfs hold; read through any process that lets us."""
+    """What the sandbox's tmpfs hold, empty files too; read through any process that lets us."""
     for pid in reversed(pids):
         try:
             used = [os.statvfs(f"/proc/{pid}/root/{name}") for name in _TMPFS]
         except OSError:
             continue
-        return sum((one.f_blocks - one.f_bfree) * one.f_frsize for one in used)
+        files = sum(one.f_files - one.f_ffree for one in used)
+        blocks = sum((one.f_blocks - one.f_bfree) * one.f_frsize for one in used)
+        return blocks + files * _FILE_BYTES
     return 0
