@@ -293,7 +293,9 @@ class BubblewrapSandbox:
     def _cause(self, said: ProcessOneReport, usage: Usage) -> ExitCause:
         if self._limit_hit is not None:
             return self._limit_hit
-        if self._cgroup is not None and self._cgroup.oom_kills():
+        # A script may lose a child to the limit, and go on to an end of its own.
+        own_end = said.word == "exited" and said.exit_code is not None
+        if not own_end and self._cgroup is not None and self._cgroup.oom_kills():
             return ExitCause.MEMORY
         if said.signal == signal.SIGXCPU or (
             said.signal == signal.SIGKILL

@@ -323,7 +323,9 @@ class DockerSandbox:
     def _cause(self, said: ProcessOneReport, state: dict[str, Any]) -> ExitCause:
         if self._limit_hit is not None:
             return self._limit_hit
-        if state.get("OOMKilled"):
+        # A script may lose a child to the limit, and go on to an end of its own.
+        own_end = said.word == "exited" and said.exit_code is not None
+        if state.get("OOMKilled") and not own_end:
             return ExitCause.MEMORY
         if said.signal == signal.SIGXCPU:
             return ExitCause.CPU

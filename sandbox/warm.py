@@ -32,6 +32,9 @@ START_SECONDS = 30.0
 EXIT_GRACE = 1.0
 """After the stream breaks: how long process 1 has to report why."""
 
+KILL_SECONDS = 20.0
+"""How long SIGKILL may take before the result goes out without the sandbox's report."""
+
 TEARDOWN_SECONDS = 5.0
 """Bound of one step of the teardown; what is late is logged and left to the reaper."""
 
@@ -111,7 +114,19 @@ class WarmSandbox:
         """Kill it if it lives, and release everything."""
         if not self._listener.closed:
             await self._tear_down()
-        await self.sandbox.close()
+        await _bounded("removing the sandbox", self.sandbox.close())
+
+    async def _kill(self) -> ExitReport:
+        """Kill and wait; a process that even SIGKILL does not end must not hold the result."""
+        try:
+            async with asyncio.timeout(KILL_SECONDS):
+                report = await self.sandbox.kill()
+        except TimeoutError:
+            log.error("sandbox %s does not die; it is left to the reaper", self.sandbox.id)
+            return ExitReport(cause=ExitCause.LOST)
+        if self._exit is not None:
+            await asyncio.wait([self._exit], timeout=TEARDOWN_SECONDS)
+        return report
 
     async def _start(self, fingerprint: str, cancel: asyncio.Event) -> None:
         folder, uid = self.sandbox.folder, self.sandbox.uid
@@ -172,9 +187,7 @@ class WarmSandbox:
 
     async def _tear_down(self) -> ExitReport:
         await _bounded("cancelling calls", self._listener.end_calls())
-        report = await self.sandbox.kill()
-        if self._exit is not None:
-            await asyncio.wait([self._exit])
+        report = await self._kill()
         await _bounded("draining output", self._output.drain())
         await _bounded("closing the bridge", self._listener.close())
         return report

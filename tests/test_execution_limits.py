@@ -212,3 +212,21 @@ def test_a_script_that_closes_the_stream_is_killed(where: str) -> None:
     result = _run(script, where, wall=20)
     assert result.status == "killed"
     assert result.error.code in ("bridge_closed", "signal")
+
+
+@ON_BOTH
+def test_a_child_lost_to_the_limit_does_not_speak_for_the_script(where: str) -> None:
+    script = """
+import mmap, os
+child = os.fork()
+if child == 0:
+    m = mmap.mmap(-1, 512 << 20)
+    for i in range(0, 512 << 20, 4096): m[i] = 1
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status))
+"""
+    result = _run(script, where)
+    assert (result.status, result.printout) == ("ok", "-9\n")
+    assert [warning.code for warning in result.warnings] == ["memory"]
+    result = _run(f"{script}sys = __import__('sys')\nsys.stdout.flush()\nos._exit(3)", where)
+    assert (result.status, result.exit_code) == ("error", 3)
