@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, fields
 
 from ..runtime.errors import BudgetExceeded, ConfigurationError
+from ..runtime.wire import MAX_ANSWER
 from ..stubs.tool import Effect
 
 
@@ -27,6 +29,12 @@ class Budget:
                 raise ConfigurationError(
                     f"budget.{item.name}", f"{value!r} must be a whole number, 0 or more"
                 )
+        if self.one_result > MAX_ANSWER // 2:
+            raise ConfigurationError(
+                "budget.one_result",
+                f"{self.one_result:,} bytes do not fit into one message",
+                f"at most {MAX_ANSWER // 2:,}; larger results are for generators.",
+            )
 
 
 class Spending:
@@ -38,9 +46,15 @@ class Spending:
         self.writes = 0
         self.destructive = 0
         self.result_bytes = 0
+        self._by_tool: Counter[str] = Counter()
 
-    def reserve(self, tool: str, effect: Effect) -> None:
-        """Take one call from every counter it touches, or raise BudgetExceeded and take none."""
+    def reserve(self, tool: str, effect: Effect, most: int | None = None) -> None:
+        """Take one call from every counter it touches, or raise BudgetExceeded and take none.
+
+        `most` is the tool's own number of calls in an execution.
+        """
+        if most is not None and self._by_tool[tool] >= most:
+            raise BudgetExceeded(tool, "calls of this tool", self._by_tool[tool], most)
         touched = _TOUCHED[effect]
         for name in touched:
             used, limit = getattr(self, name), getattr(self.budget, name)
@@ -48,9 +62,11 @@ class Spending:
                 raise BudgetExceeded(tool, name, used, limit)
         for name in touched:
             setattr(self, name, getattr(self, name) + 1)
+        self._by_tool[tool] += 1
 
-    def give_back(self, effect: Effect) -> None:
+    def give_back(self, tool: str, effect: Effect) -> None:
         """Return what `reserve` took: the call was denied and never made."""
+        self._by_tool[tool] -= 1
         for name in _TOUCHED[effect]:
             setattr(self, name, getattr(self, name) - 1)
 

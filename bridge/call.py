@@ -31,6 +31,8 @@ class ToolCall:
     """The handler's keyword arguments; set by the validation layer."""
     rows_ahead: int = 1
     """How many rows of a streamed result may wait; set from the size of those that passed."""
+    ran: bool = False
+    """The handler has come to its end: whatever fails afterwards, its effect is there."""
     note: str = ""
     """What only the audit may know, such as the true reason of an UnknownTool."""
 

@@ -9,17 +9,20 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 
-from ..runtime.errors import BudgetExceeded, ProtocolError, ToolError, to_wire
+from ..runtime.errors import BudgetExceeded, ProtocolError, ToolError, ToolFailed, to_wire
 from ..runtime.wire import MAX_INFLIGHT, STREAM_PART_BYTES, STREAM_PARTS
 from ..runtime.wire_pb2 import FromHost, FromSandbox, ToolResult
 from ..runtime.wire_pb2 import ToolCall as WireCall
 from .call import CallNext, ToolCall
 from .session import Execution
 from .writer import Writer
+
+log = logging.getLogger("limbeck.bridge")
 
 MAX_UNWRITTEN = 32 * 1024 * 1024
 """Bytes of results that may wait for the sandbox to read before no new call is heard."""
@@ -105,13 +108,19 @@ class Conversation:
                 await self._send_rows(wire, result.rows)
         except ToolError as error:
             await self._fail(wire.id, error)
+        except Exception:
+            # A fault of ours: the script is answered all the same, and told nothing of it.
+            log.exception("call %s of %s failed", call.id, call.name[:200])
+            failed = ToolFailed("internal", "the bridge failed to make this call")
+            failed.tool = call.name[:200]
+            await self._fail(wire.id, failed)
         except asyncio.CancelledError:
             # The script wants no answer any more, or the execution is over: nobody waits.
             if self._closed:
                 raise
 
     async def _fail(self, call_id: int, error: ToolError) -> None:
-        data = json.dumps(to_wire(error)).encode()
+        data = json.dumps(to_wire(error), default=str).encode()
         await self._writer.send(ToolResult(id=call_id, error=data))
 
     async def _send_rows(self, wire: WireCall, batches: AsyncGenerator[list[bytes]]) -> None:

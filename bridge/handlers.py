@@ -54,6 +54,7 @@ class HandlerRunner:
             if _is_ours(error):
                 raise
             raise _failed(call, error) from None
+        call.ran = True
         return ToolResult(value=value)
 
     async def _generator_rows(
@@ -105,7 +106,20 @@ async def _translated(
 
 
 async def _on_tool_loop(call: ToolCall, coroutine: Coroutine[Any, Any, Any]) -> Any:
-    return await asyncio.wrap_future(_submit(call, coroutine))
+    try:
+        future = _submit(call, _contained(coroutine))
+    except ToolFailed:
+        coroutine.close()
+        raise
+    return await asyncio.wrap_future(future)
+
+
+async def _contained(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """What would end the loop that it runs on becomes an ordinary failure."""
+    try:
+        return await coroutine
+    except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        raise RuntimeError(f"the handler raised {type(error).__name__}") from error
 
 
 def _submit(call: ToolCall, coroutine: Coroutine[Any, Any, Any]) -> concurrent.futures.Future[Any]:

@@ -62,7 +62,7 @@ class RowQueue:
                     break
         except BaseException as error:
             self.fail(error)
-            if not isinstance(error, Exception):
+            if isinstance(error, asyncio.CancelledError):
                 raise
         else:
             self._end(None)
@@ -70,7 +70,11 @@ class RowQueue:
             await iterator.aclose()  # type: ignore[attr-defined]
 
     def fail(self, error: BaseException) -> None:
-        """End the rows with the producer's exception."""
+        """End the rows with the producer's exception; none may end a loop."""
+        if not isinstance(error, Exception):
+            failure = RuntimeError(f"the generator raised {type(error).__name__}")
+            failure.__cause__ = error
+            error = failure
         self._end(error)
 
     def _has_room(self) -> bool:

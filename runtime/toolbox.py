@@ -1,6 +1,6 @@
 """The `tools` package inside the sandbox: generated stub modules, loaded when imported.
 
-A stub's source is the very text that the model reads; it imports `call` and `stream` from
+A stub's source is the very text that the model reads; it imports `_call` and `_stream` from
 `tools._bridge`, which is made here. An unknown name raises UnknownTool with near names.
 """
 
@@ -94,7 +94,7 @@ def _fill_bridge(module: ModuleType, channel: Channel) -> None:
     def stream(tool: str, arguments: dict[str, Any]) -> Iterator[Any]:
         return channel.stream(tool, _given(arguments))
 
-    module.__dict__.update(call=call, stream=stream, UNSET=UNSET)
+    module.__dict__.update(_call=call, _stream=stream, _UNSET=UNSET)
 
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:

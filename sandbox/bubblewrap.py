@@ -74,6 +74,7 @@ class BubblewrapBackend:
             except ConfigurationError as error:
                 self._problem = str(error)
             self._checked = True
+            self._pool.close()
         return self._problem
 
     def vetting(self) -> tuple[Path, Path]:

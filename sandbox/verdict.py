@@ -30,6 +30,10 @@ class Facts:
     overflow: bool = False
     done: tuple[int, bytes] | None = None
     """Exit code and error of the worker's Done: the sandbox's own word, hostile bytes."""
+    begun: bool = True
+    """The job was sent."""
+    active: bool = False
+    """The host saw a call or a printed byte: the script did run."""
     stream_broken: bool = False
     """The bridge's stream ended while the sandbox lived on."""
 
@@ -50,6 +54,7 @@ def judge(facts: Facts) -> Verdict:
     if facts.cancelled:
         return Verdict(
             status=Status.CANCELLED,
+            started=facts.begun,
             error=ErrorInfo(code="cancelled", message="the execution was cancelled"),
         )
     if facts.overflow:
@@ -68,7 +73,8 @@ def _by_own_word(facts: Facts, exit_code: int, data: bytes) -> Verdict:
         error = None if exit_code == 0 else _exited(exit_code)
         return Verdict(status=status, exit_code=exit_code, error=error, warnings=warnings)
     report = _read(data)
-    if report.get("code") == "refused":
+    # A script that has run can send this word too; the host knows better.
+    if report.get("code") == "refused" and not facts.active:
         faults = tuple(_text(fault) for fault in _list(report.get("faults"))[:20])
         message = f"the script was refused, {len(faults)} faults"
         error = ErrorInfo(code="refused", message=message, faults=faults)

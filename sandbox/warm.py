@@ -108,7 +108,8 @@ class WarmSandbox:
         finally:
             assignment.execution.revoke()
             report = await self._tear_down()
-        return Facts(limits=assignment.limits, exit=report, **seen)
+        active = assignment.printout.total > 0 or assignment.execution.counts.started > 0
+        return Facts(limits=assignment.limits, exit=report, active=active, **seen)
 
     async def close(self) -> None:
         """Kill it if it lives, and release everything."""
@@ -159,7 +160,7 @@ class WarmSandbox:
     async def _serve(self, assignment: Assignment) -> dict[str, Any]:
         """Send the job and wait for the first thing that ends it."""
         if assignment.cancel.is_set():
-            return {"cancelled": True}
+            return {"cancelled": True, "begun": False}
         assert self._exit is not None, "open comes first"
         limits, listener = assignment.limits, self._listener
         self._output.begin(assignment.printout, limits.output_max, assignment.on_output)

@@ -42,6 +42,8 @@ class Contract:
     description: str
     parameters: tuple[str, ...]
     """Names that the model may send, in order."""
+    always: frozenset[str]
+    """Parameters without a default of Python's own: the model's default is handed over."""
     context_parameter: str | None
     model: type[BaseModel]
     adapter: TypeAdapter[Any]
@@ -72,13 +74,16 @@ def derive(function: Callable[..., Any], tool: str) -> Contract:
     parameters: list[str] = []
     context_parameter: str | None = None
     fields: dict[str, Any] = {}
+    always: list[str] = []
     for parameter in inspect.signature(function).parameters.values():
         annotation = hints.get(parameter.name, Any)
         if _is_context(annotation):
             context_parameter = parameter.name
             continue
         _check_kind(parameter, tool)
-        info = _field(parameter, doc.parameters.get(parameter.name))
+        annotation, info = _field(parameter, annotation, doc.parameters.get(parameter.name))
+        if parameter.default is parameter.empty or isinstance(parameter.default, FieldInfo):
+            always.append(parameter.name)
         fields[f"p{len(parameters)}"] = (annotation, info)
         _check_type(annotation, f"{tool}: parameter {parameter.name!r}")
         parameters.append(parameter.name)
@@ -95,6 +100,7 @@ def derive(function: Callable[..., Any], tool: str) -> Contract:
         kind=kind,
         description=doc.description,
         parameters=tuple(parameters),
+        always=frozenset(always),
         context_parameter=context_parameter,
         model=model,
         adapter=adapter,
@@ -148,16 +154,24 @@ def _check_kind(parameter: inspect.Parameter, tool: str) -> None:
         )
 
 
-def _field(parameter: inspect.Parameter, description: str | None) -> FieldInfo:
+def _field(
+    parameter: inspect.Parameter, annotation: Any, description: str | None
+) -> tuple[Any, FieldInfo]:
+    """The model's field: its type and what pydantic is told of it."""
     default = parameter.default
-    if isinstance(default, FieldInfo):
-        field = default
-        field.alias = field.validation_alias = field.serialization_alias = parameter.name
-        field.description = field.description or description
-        return field
-    given = ... if default is parameter.empty else default
-    info: FieldInfo = Field(given, alias=parameter.name, description=description)
-    return info
+    options: dict[str, Any] = {"alias": parameter.name}
+    if description is not None:
+        options["description"] = description
+    if not isinstance(default, FieldInfo):
+        if default is not parameter.empty:
+            options["default"] = default
+        return annotation, Field(**options)
+    # `n: int = Field(5, ge=1)`: its constraints belong to the type.
+    if default.default_factory is not None:
+        options["default_factory"] = default.default_factory
+    elif not default.is_required():
+        options["default"] = default.default
+    return Annotated[annotation, default], Field(**options)
 
 
 def _check_type(annotation: Any, what: str) -> None:

@@ -114,7 +114,7 @@ def _lines(view: ToolsetView) -> Iterator[str]:
 
 def _counts(view: ToolsetView) -> Iterator[str]:
     count = len(view.tools)
-    yield f"{_title(view)} ({count} tool{'s' if count != 1 else ''}; help({view.name}))"
+    yield f"{_title(view)} ({count} tool{'s' if count != 1 else ''}; dir({view.name}))"
 
 
 def _first_names(catalog: Catalog, room: int) -> str:

@@ -71,14 +71,14 @@ def _arguments(spec: ToolSpec) -> Iterator[str]:
 
 def _effect(spec: ToolSpec) -> Iterator[str]:
     if spec.effect is not Effect.READ:
-        approval = " Needs approval." if spec.effect is Effect.DESTRUCTIVE else ""
+        approval = " May need approval." if spec.effect is Effect.DESTRUCTIVE else ""
         yield f"Effect: {spec.effect}.{approval}"
     if spec.approval == "ask" and spec.effect is not Effect.DESTRUCTIVE:
         yield "Needs approval."
     if spec.side_effects:
         yield f"Side effects: {spec.side_effects}"
-    if spec.cooldown_seconds:
-        yield f"Cooldown: {spec.cooldown_seconds:g} s between a call and its reversal."
+    if spec.approval == "deny":
+        yield "Switched off: every call is denied."
     if spec.max_calls is not None:
         yield f"At most {spec.max_calls} calls a script."
     if spec.version:

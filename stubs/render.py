@@ -7,6 +7,7 @@ else is an ast.Constant, so that no description can leave its docstring. Determi
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import keyword
 import math
@@ -18,6 +19,9 @@ from .catalog import Catalog, ToolsetView
 from .notes import docstring
 from .schema import Either, Expression, Literals, Name, Subscript, TypedDictType, Types
 from .tool import Tool, ToolSpec
+
+_BRIDGE_NAMES = ("_UNSET", "_call", "_stream")
+"""No tool and no parameter begins with an underscore: nothing can shadow them."""
 
 _TYPING = ("Any", "Literal", "NotRequired", "TypedDict")
 
@@ -76,7 +80,7 @@ class _Module:
     def __init__(self, view: ToolsetView) -> None:
         self._view = view
         taken = [name for tool in view.tools for name in _names(tool)]
-        self._types = Types([*taken, *_TYPING, "Iterator", "UNSET", "call", "stream"])
+        self._types = Types([*taken, *_TYPING, "Iterator"])
 
     def tree(self) -> ast.Module:
         functions = [_Stub(tool.spec, self._types).function() for tool in self._view.tools]
@@ -85,8 +89,8 @@ class _Module:
         head: list[ast.stmt] = []
         if self._view.description.strip():
             head.append(_doc(self._view.description))
-        if classes:
-            # A TypedDict may name itself, or one that comes later.
+        if classes or any(hasattr(builtins, tool.spec.name) for tool in self._view.tools):
+            # A TypedDict may name itself, or one that comes later; a tool may be called `list`.
             head.append(ast.ImportFrom("__future__", [ast.alias("annotations")], 0))
         return ast.Module([*head, *_imports(body), *body], [])
 
@@ -117,7 +121,7 @@ class _Stub:
             [ast.Constant(name) for name in ordered],
             [ast.Name(self._parameters[name]) for name in ordered],
         )
-        verb = "stream" if spec.streamed else "call"
+        verb = "_stream" if spec.streamed else "_call"
         call = ast.Call(ast.Name(verb), [ast.Constant(spec.qualified), sent], [])
         text = docstring(spec)
         body: list[ast.stmt] = [_doc(text, indent=4)] if text else []
@@ -141,7 +145,7 @@ class _Stub:
             literal = _literal(schema["default"])
             if literal is not None:
                 return literal
-        return ast.Name("UNSET")
+        return ast.Name("_UNSET")
 
     def _returns(self) -> ast.expr:
         schema = self._spec.output_schema
@@ -161,14 +165,11 @@ def parameter_names(names: Sequence[str]) -> dict[str, str]:
         ).lstrip("_")
         if not base.isidentifier():
             base = f"p{base}" if f"p{base}".isidentifier() else "p"
-        candidate = f"{base}_" if keyword.iskeyword(base) or base in _SHADOWED else base
+        candidate = f"{base}_" if keyword.iskeyword(base) else base
         while candidate in made.values():
             candidate += "_"
         made[name] = candidate
     return made
-
-
-_SHADOWED = frozenset({"call", "stream", "UNSET"})
 
 
 def _names(tool: Tool) -> list[str]:
@@ -183,7 +184,7 @@ def _imports(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
         yield ast.ImportFrom("collections.abc", [ast.alias("Iterator")], 0)
     if typing := [name for name in _TYPING if name in used]:
         yield ast.ImportFrom("typing", [ast.alias(name) for name in typing], 0)
-    if bridge := [name for name in ("UNSET", "call", "stream") if name in used]:
+    if bridge := [name for name in _BRIDGE_NAMES if name in used]:
         yield ast.ImportFrom("_bridge", [ast.alias(name) for name in bridge], 1)
 
 
@@ -287,13 +288,13 @@ _BRIDGE = '''"""Stands in for the bridge outside a sandbox, for reading and type
 from collections.abc import Iterator
 from typing import Any
 
-UNSET: Any = None
+_UNSET: Any = None
 
 
-def call(tool: str, arguments: dict[str, Any]) -> Any:
+def _call(tool: str, arguments: dict[str, Any]) -> Any:
     raise RuntimeError(f"{tool} runs only in a script of limbeck's")
 
 
-def stream(tool: str, arguments: dict[str, Any]) -> Iterator[Any]:
+def _stream(tool: str, arguments: dict[str, Any]) -> Iterator[Any]:
     raise RuntimeError(f"{tool} runs only in a script of limbeck's")
 '''

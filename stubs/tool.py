@@ -79,6 +79,8 @@ class Tool:
     kind: HandlerKind
     context_parameter: str | None
     parameters: tuple[str, ...]
+    always: frozenset[str] = frozenset()
+    """Parameters that are handed over even when they were not sent."""
     model: type[BaseModel] = field(repr=False)
     adapter: TypeAdapter[Any] = field(repr=False)
 
@@ -102,7 +104,7 @@ class Tool:
         return {
             name: getattr(arguments, f"p{index}")
             for index, name in enumerate(self.parameters)
-            if f"p{index}" in sent
+            if f"p{index}" in sent or name in self.always
         }
 
     def write_result(self, value: Any) -> bytes:
@@ -301,6 +303,7 @@ def _tool(spec: ToolSpec, function: Callable[..., Any], contract: Contract) -> T
         kind=contract.kind,
         context_parameter=contract.context_parameter,
         parameters=contract.parameters,
+        always=contract.always,
         model=contract.model,
         adapter=contract.adapter,
     )

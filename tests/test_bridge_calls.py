@@ -361,3 +361,74 @@ async def _until(condition) -> None:
 def test_budgets_are_checked_when_made() -> None:
     with pytest.raises(ConfigurationError, match=r"budget\.calls"):
         Budget(calls=-1)
+
+
+odd = Toolset("odd")
+
+
+@odd.tool(effect="read")
+async def exiting() -> None:
+    """End the process from a coroutine."""
+    raise SystemExit(3)
+
+
+@odd.tool(effect="read")
+def exiting_rows() -> Iterator[int]:
+    """End the process from a generator."""
+    yield 1
+    raise GeneratorExit
+
+
+@odd.tool(effect="read")
+def failing_with_bytes() -> None:
+    """Raise an error that is no JSON."""
+    raise ToolFailed("x", "y", details={"data": b"bytes"})
+
+
+@odd.tool(effect="write")
+def large_write() -> str:
+    """Write, and answer too much."""
+    return "x" * 100
+
+
+@odd.tool(effect="read", max_calls=2)
+def seldom() -> int:
+    """May be called twice."""
+    return 1
+
+
+def test_nothing_that_a_handler_raises_is_left_without_an_answer() -> None:
+    async def test() -> None:
+        async with bridged(odd, box) as bridge:
+            for function in (
+                lambda c: c.call("odd.exiting", {}),
+                lambda c: list(c.stream("odd.exiting_rows", {})),
+                lambda c: c.call("odd.failing_with_bytes", {}),
+            ):
+                with pytest.raises(ToolError):
+                    await bridge.script(function)
+            assert await bridge.script(lambda c: c.call("box.later", {"text": "x"})) == "x"
+
+    run(test)
+
+
+def test_a_write_that_ran_is_never_told_as_denied() -> None:
+    async def test() -> None:
+        async with bridged(odd, policy=Policy(budget=Budget(result_bytes=50))) as bridge:
+            with pytest.raises(BudgetExceeded):
+                await bridge.script(lambda c: c.call("odd.large_write", {}))
+            (event,) = bridge.audit.events()
+            assert event.outcome is Outcome.UNKNOWN
+
+    run(test)
+
+
+def test_a_tool_s_own_number_of_calls_holds() -> None:
+    async def test() -> None:
+        async with bridged(odd) as bridge:
+            for _ in range(2):
+                await bridge.script(lambda c: c.call("odd.seldom", {}))
+            with pytest.raises(BudgetExceeded, match="calls of this tool"):
+                await bridge.script(lambda c: c.call("odd.seldom", {}))
+
+    run(test)

@@ -80,3 +80,14 @@ def test_any_json_is_judged(report: object) -> None:
     verdict = judge(_facts(done=(1, json.dumps(report).encode())))
     assert verdict.error is not None
     assert isinstance(verdict.error.message, str)
+
+
+def test_a_script_that_ran_cannot_claim_a_refusal() -> None:
+    verdict = judge(_facts(done=(1, b'{"code": "refused", "faults": []}'), active=True))
+    assert verdict.status is Status.ERROR
+    assert verdict.started
+
+
+def test_cancelled_before_the_job_means_that_nothing_ran() -> None:
+    assert not judge(_facts(cancelled=True, begun=False)).started
+    assert judge(_facts(cancelled=True)).started

@@ -342,3 +342,16 @@ def test_a_tool_that_says_nothing_is_destructive() -> None:
 def test_json_schema_survives_json() -> None:
     for annotation, _ in ROUND_TRIPS:
         json.dumps(_of(annotation).spec.input_schema)
+
+
+def test_defaults_by_field_are_handed_over() -> None:
+    tool = _tool(lambda n=Field(5, ge=1), tags=Field(default_factory=list): None)
+    assert tool.read_arguments(b"{}") == {"n": 5, "tags": []}
+
+    def g(more: Annotated[list[str], Field(default_factory=list)], n: int = Field(5, ge=1)): ...
+
+    tool = _tool(g)
+    assert tool.read_arguments(b"{}") == {"more": [], "n": 5}
+    assert list(tool.spec.input_schema["properties"]) == ["more", "n"]
+    with pytest.raises(InvalidArguments, match="n"):
+        tool.read_arguments(b'{"n": 0}')

@@ -70,9 +70,9 @@ def test_any_schema_becomes_a_module(properties: Any, output: Any, text: str) ->
     source = render_toolset(_view(schema, output, description=text))
     assert source == render_toolset(_view(schema, output, description=text))
     namespace: dict[str, Any] = {
-        "call": None,
-        "stream": None,
-        "UNSET": None,
+        "_call": None,
+        "_stream": None,
+        "_UNSET": None,
         "__name__": "tools.box",
     }
     body = "\n".join(line for line in source.splitlines() if "from ._bridge" not in line)
@@ -167,8 +167,8 @@ def test_defaults_are_constants_or_left_to_the_tool() -> None:
     }  # fmt: skip
     source = render_toolset(_view({"properties": properties}))
     line = next(line for line in source.splitlines() if line.startswith("def"))
-    for part in ("a: Any=5", "b: Any='x'", "c: Any=None", "d: Any=UNSET", "e: Any=UNSET",
-                 "f: Any=UNSET", "g: Any=UNSET"):  # fmt: skip
+    for part in ("a: Any=5", "b: Any='x'", "c: Any=None", "d: Any=_UNSET", "e: Any=_UNSET",
+                 "f: Any=_UNSET", "g: Any=_UNSET"):  # fmt: skip
         assert part in line
 
 
@@ -181,13 +181,13 @@ def test_the_docstring_is_a_prompt() -> None:
     }
     view = _view(
         schema, None, description="Act.", effect=Effect.DESTRUCTIVE, side_effects="Mails.",
-        cooldown_seconds=60, max_calls=3, version="2.1",
+        max_calls=3, version="2.1",
     )  # fmt: skip
     (function,) = [node for node in ast.parse(render_toolset(view)).body if hasattr(node, "args")]
     text = ast.get_docstring(function)
     for part in (
         "Act.", "a: The number. (at least 1, at most 9)", "b: at most 3 items, each at least 2",
-        "Effect: destructive. Needs approval.", "Side effects: Mails.", "60 s", "3 calls", "2.1",
+        "Effect: destructive. May need approval.", "Side effects: Mails.", "3 calls", "2.1",
     ):  # fmt: skip
         assert part in text
 
@@ -252,3 +252,20 @@ def test_the_description_is_bounded_whatever_the_number_of_tools(count, tools, b
 
 def test_the_fixed_part_is_small() -> None:
     assert len(describe(_many(0, 0), limits={}, modules=[])) <= 600
+
+
+def test_tools_may_be_named_like_anything_that_a_module_uses() -> None:
+    box = Toolset("box")
+    for name in ("call", "stream", "list", "str", "Any", "dict"):
+        box.add(lambda names: names, name=name, effect="read")
+
+    def read(names: list[str], more: dict[str, str] | None = None) -> list[str]: ...
+
+    box.add(read, effect="read")
+    source = render_catalog(Catalog.of(box))["box.py"]
+    sent = []
+    namespace: dict[str, Any] = {"_call": lambda *one: sent.append(one), "__name__": "tools.box"}
+    body = "\n".join(line for line in source.splitlines() if "from ._bridge" not in line)
+    exec(compile(body, "<stub>", "exec"), namespace)
+    namespace["read"](["a"])
+    assert sent == [("box.read", {"names": ["a"], "more": None})]

@@ -72,6 +72,8 @@ def _start(call: ToolCall) -> None:
 
 
 def _outcome(call: ToolCall, error: ToolError) -> Outcome:
+    if call.ran:
+        return _cut(call)
     if error.code not in RAN:
         return Outcome.DENIED
     if error.code == "tool_timeout":

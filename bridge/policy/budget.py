@@ -14,11 +14,11 @@ def layer() -> Layer:
     def wrap(call_next: CallNext) -> CallNext:
         async def budgeted(call: ToolCall) -> ToolResult:
             spending, effect = call.execution.spending, call.tool.spec.effect
-            spending.reserve(call.name, effect)
+            spending.reserve(call.name, effect, call.tool.spec.max_calls)
             try:
                 return await call_next(call)
             except DENIALS:
-                spending.give_back(effect)
+                spending.give_back(call.name, effect)
                 raise
 
         return budgeted

@@ -6,6 +6,7 @@ import gc
 import os
 import socket
 import stat
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -20,6 +21,10 @@ from limbeck.sandbox.docker import DockerBackend
 from limbeck.sandbox.folders import base_folder
 from limbeck.sandbox.loop import own_loop
 from limbeck.sandbox.result import ExecutionResult
+
+# Long printouts of tests go where nobody keeps them.
+_STATE = tempfile.TemporaryDirectory(prefix="limbeck-state-", ignore_cleanup_errors=True)
+os.environ["XDG_STATE_HOME"] = _STATE.name
 
 BACKEND = BubblewrapBackend()
 WATCHED = BubblewrapBackend(cgroups=False)
