@@ -111,7 +111,7 @@ class DockerBackend:
             oci_runtime: Passed through to the engine: runsc, kata, ...
             base_url: The engine's address; by default DOCKER_HOST, or the usual socket.
         """
-        self._image = image_name or image.tag(image.load_declaration())
+        self._image = image_name or ""
         self._oci_runtime = oci_runtime
         self.daemon = Daemon(base_url)
         self._runtime: RuntimeFolder | None = None
@@ -161,6 +161,7 @@ class DockerBackend:
         await self.daemon.connect()
         declaration = image.load_declaration()
         runtime, layer = await self.daemon.run(functools.partial(_build, declaration))
+        self._image = self._image or image.tag(declaration, runtime)
         repository, _, tag = self._image.partition(":")
         await self.daemon.ask(
             "import_image_from_data",
@@ -181,6 +182,7 @@ class DockerBackend:
         await self.daemon.connect()
         self._runtime = await self.daemon.run(prepare_runtime)
         self._python = reachable_python()
+        self._image = self._image or image.tag(image.load_declaration(), self._runtime)
         mend = "Hint: limbeck image build --offline"
         try:
             found = await self.daemon.ask("inspect_image", self._image)

@@ -69,9 +69,9 @@ def abi(runtime: RuntimeFolder) -> str:
     return runtime.root.name
 
 
-def tag(declaration: Declaration) -> str:
-    """The image's name and tag."""
-    return f"{declaration.name}:{__version__}"
+def tag(declaration: Declaration, runtime: RuntimeFolder) -> str:
+    """The image's name and tag: two installations of limbeck do not take each other's image."""
+    return f"{declaration.name}:{__version__}-{abi(runtime)[:12]}"
 
 
 def build_layer(

@@ -10,7 +10,7 @@ import click
 
 from ...runtime.errors import ConfigurationError, SandboxUnavailable
 from ...sandbox.docker import DockerBackend
-from ...sandbox.image import abi
+from ...sandbox.image import abi, load_declaration, tag
 from ...sandbox.provision import prepare_runtime
 from ..options import fail, json_option
 
@@ -51,3 +51,9 @@ def build(offline: bool, as_json: bool) -> None:
 def show_abi() -> None:
     """Print the label that an image must have to serve this version."""
     click.echo(abi(prepare_runtime()))
+
+
+@command.command("name")
+def show_name() -> None:
+    """Print the name and tag under which this version looks for its image."""
+    click.echo(tag(load_declaration(), prepare_runtime()))
