@@ -13,6 +13,7 @@ import os
 import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -63,6 +64,7 @@ class Listener:
         self.closed = False
         """`close` was called."""
         self._job: asyncio.Future[tuple[Job, Execution]] = loop.create_future()
+        self._ping: asyncio.Future[asyncio.Future[None]] = loop.create_future()
 
     async def open(self, folder: Path, uid: int) -> None:
         """Listen in `folder`; the socket belongs to `uid` alone (0600)."""
@@ -91,6 +93,19 @@ class Listener:
             max_arguments=MAX_ARGUMENTS,
         )
         self._job.set_result((job, execution))
+
+    async def ping(self, seconds: float) -> bool:
+        """Whether the waiting worker answers in time; only before `serve`, one at a time."""
+        if self.ended.is_set() or not self.attached.done() or self._ping.done():
+            return False
+        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._ping.set_result(answered)
+        try:
+            async with asyncio.timeout(seconds):
+                await answered
+        except TimeoutError:
+            return False
+        return True
 
     async def end_calls(self) -> None:
         """Cancel every call under way and wait until none runs. The execution is revoked."""
@@ -137,7 +152,7 @@ class Listener:
             )
         if not self.attached.done():
             self.attached.set_result(hello)
-        job, execution = await self._job
+        job, execution = await self._wait_for_job(requests, context)
         self._conversation = Conversation(execution, self._pipeline, context.write)
         await context.write(FromHost(job=job))
         async for message in requests:
@@ -151,6 +166,24 @@ class Listener:
                 await self._conversation.hear(message)
             except ProtocolError as error:
                 await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+
+    async def _wait_for_job(
+        self,
+        requests: AsyncIterator[FromSandbox],
+        context: grpc.aio.ServicerContext[FromSandbox, FromHost],
+    ) -> tuple[Job, Execution]:
+        """Bring pings to the worker until there is a job."""
+        while True:
+            both: list[asyncio.Future[Any]] = [self._job, self._ping]
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            if self._job.done():
+                return self._job.result()
+            answered, self._ping = self._ping.result(), asyncio.get_running_loop().create_future()
+            await context.write(FromHost(ping=True))
+            if not (await anext(requests)).pong:
+                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no answer to a ping")
+            if not answered.done():
+                answered.set_result(None)
 
 
 def give_socket(path: Path, uid: int) -> None:

@@ -54,14 +54,16 @@ class Channel:
         self._room = threading.Semaphore(1)
 
     def wait_for_job(self) -> Job:
-        """Block until the host sends the job; then start to serve answers.
+        """Block until the host sends the job, answer its pings; then start to serve answers.
 
         Raises BridgeClosed when the host ends the stream instead.
         """
         try:
-            job: Job = next(self._answers).job
+            while (message := next(self._answers)).ping:
+                self._outbox.put(FromSandbox(pong=True))
         except (grpc.RpcError, StopIteration):
             raise BridgeClosed from None
+        job: Job = message.job
         self._outbox.token = job.token
         self._max_arguments = job.max_arguments
         self._room = threading.Semaphore(job.max_inflight)

@@ -2,6 +2,9 @@
 
     start(wall)   a job of `wall` seconds begins; process 1 kills everything a second after its end
     pause, resume a person is asked: the wall clock stands still, the script's threads go on
+    freeze        between two jobs: the clock stands still and so does everything else inside;
+                  answered by the line `frozen <threads>` on standard output
+    thaw          everything goes on; answered by `thawed`
     end           the execution is over: kill everything and exit
     end of file   the host is gone: the same
 
@@ -15,6 +18,8 @@ SIZE = 64
 START = b"s"
 PAUSE = b"p"
 RESUME = b"r"
+FREEZE = b"f"
+THAW = b"t"
 END = b"e"
 
 

@@ -1,9 +1,11 @@
 """Process 1 of a sandbox: starts the worker, reaps, keeps the host's clock, reports the end.
 
 It imports next to nothing and runs nothing of the script's. It alone holds the pipe on its standard
-output, and nobody inside can look into it, so that the one line it writes there cannot be forged:
+output, and nobody inside can look into it, so that the lines it writes there cannot be forged:
 
-    exit <code or -> <signal or -> <exited | deadline | ended> <CPU milliseconds>
+    frozen <threads>    everything inside but process 1 is stopped
+    thawed
+    exit <code or -> <signal or -> <exited | deadline | ended | unstoppable> <CPU milliseconds>
 
 Arguments are `key=value`: data, nproc, fsize, cpu (limits of the worker, 0: none), bridge, tools.
 """
@@ -25,6 +27,9 @@ PR_SET_DUMPABLE = 4
 
 DEADLINE_GRACE = 1.0
 """Seconds after the job's wall limit: the host should have killed the sandbox before."""
+
+FREEZE_SECONDS = 5.0
+"""How long everything inside may take to stop; what does not is killed."""
 
 OPEN_FILES = 256
 
@@ -183,23 +188,89 @@ class _Watch:
         now = time.monotonic()
         if op == clock.START:
             self._left, self._since = milliseconds / 1000 + DEADLINE_GRACE, now
-        elif op == clock.PAUSE and self._left is not None and self._since is not None:
-            self._left, self._since = self._left - (now - self._since), None
-        elif op == clock.RESUME and self._left is not None and self._since is None:
-            self._since = now
+        elif op in (clock.PAUSE, clock.FREEZE, clock.RESUME, clock.THAW):
+            self._hold(op in (clock.PAUSE, clock.FREEZE), now)
         elif op == clock.END:
             self._end("-", "-", "ended")
+        if op == clock.FREEZE:
+            self._freeze()
+        elif op == clock.THAW:
+            self._signal(signal.SIGCONT)
+            self._say("thawed")
+
+    def _hold(self, still: bool, now: float) -> None:
+        """Let the deadline's clock stand still, or go on."""
+        if self._left is None:
+            return
+        if still and self._since is not None:
+            self._left, self._since = self._left - (now - self._since), None
+        elif not still and self._since is None:
+            self._since = now
+
+    def _freeze(self) -> None:
+        """Stop everything else inside. SAFETY: whoever forks faster than we stop is killed."""
+        until = time.monotonic() + FREEZE_SECONDS
+        before: set[str] | None = None
+        while time.monotonic() < until and not self._is_host_gone():
+            self._signal(signal.SIGSTOP)
+            stopped = _stopped_threads(None if os.getpid() == 1 else self._worker)
+            # Twice the same: nothing came to be behind our back while the list was read.
+            if stopped is not None and stopped == before:
+                self._say(f"frozen {len(stopped)}")
+                return
+            before = stopped
+            time.sleep(0.001)
+        self._end("-", "-", "unstoppable")
+
+    def _is_host_gone(self) -> bool:
+        return any(events & select.POLLHUP for _, events in self._poll.poll(0))
+
+    def _signal(self, number: int) -> None:
+        """Send a signal to all that is inside but us."""
+        # SAFETY: -1 means "all but me" only where we are process 1 of a namespace of our own.
+        target = -1 if os.getpid() == 1 else -self._worker
+        try:  # noqa: SIM105 - contextlib is more to import than this file
+            os.kill(target, number)
+        except ProcessLookupError:
+            pass  # Nobody is left.
+
+    def _say(self, line: str) -> None:
+        try:
+            os.write(1, f"{line}\n".encode())
+        except OSError:
+            os._exit(1)  # The host is gone: nobody reads it.
 
     def _end(self, code: str, number: str, cause: str) -> None:
         """Kill everything that is left, report, exit."""
-        # SAFETY: -1 means "all but me" only where we are process 1 of a namespace of our own.
-        target = -1 if os.getpid() == 1 else -self._worker
-        try:
-            os.kill(target, signal.SIGKILL)
-        except ProcessLookupError:
-            target = 0
-        try:
-            os.write(1, f"exit {code} {number} {cause} {_cpu_milliseconds()}\n".encode())
-        except OSError:
-            os._exit(1)  # The host is gone: nobody reads it.
+        self._signal(signal.SIGKILL)
+        self._say(f"exit {code} {number} {cause} {_cpu_milliseconds()}")
         os._exit(0)
+
+
+def _stopped_threads(group: int | None) -> set[str] | None:
+    """Threads of all other processes (of one process group), or None while one of them runs."""
+    found: set[str] = set()
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit() or int(pid) == os.getpid():
+            continue
+        try:
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                state, _, its_group = _stat(f"/proc/{pid}/task/{thread}/stat")[:3]
+                if group is not None and int(its_group) != group:
+                    break
+                if state in "Tt":
+                    found.add(thread)
+                elif state not in "ZX":
+                    return None
+        except OSError:
+            continue  # It has just ended.
+    return found
+
+
+def _stat(path: str) -> list[str]:
+    """The fields of a stat file behind the program's name, which may hold anything."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(descriptor, 4096).rpartition(b")")[2].decode().split()
+    finally:
+        os.close(descriptor)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1alimbeck/runtime/wire.proto\x12\x11limbeck.bridge.v1\"\xd5\x01\n\x0b\x46romSandbox\x12\'\n\x05hello\x18\x01 \x01(\x0b\x32\x18.limbeck.bridge.v1.Hello\x12\r\n\x05token\x18\x02 \x01(\x0c\x12*\n\x05\x63\x61lls\x18\x03 \x03(\x0b\x32\x1b.limbeck.bridge.v1.ToolCall\x12*\n\x07\x63redits\x18\x04 \x03(\x0b\x32\x19.limbeck.bridge.v1.Credit\x12\x0f\n\x07\x63\x61ncels\x18\x05 \x03(\x04\x12%\n\x04\x64one\x18\x06 \x01(\x0b\x32\x17.limbeck.bridge.v1.Done\"_\n\x08\x46romHost\x12#\n\x03job\x18\x01 \x01(\x0b\x32\x16.limbeck.bridge.v1.Job\x12.\n\x07results\x18\x02 \x03(\x0b\x32\x1d.limbeck.bridge.v1.ToolResult\"7\n\x05Hello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0e\n\x06python\x18\x02 \x01(\t\x12\x0c\n\x04gate\x18\x03 \x01(\t\"u\n\x03Job\x12\x14\n\x0c\x65xecution_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\x0c\x12\x0e\n\x06script\x18\x03 \x01(\t\x12\x0c\n\x04gate\x18\x04 \x01(\x08\x12\x14\n\x0cmax_inflight\x18\x05 \x01(\r\x12\x15\n\rmax_arguments\x18\x06 \x01(\r\"7\n\x08ToolCall\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0c\n\x04tool\x18\x02 \x01(\t\x12\x11\n\targuments\x18\x03 \x01(\x0c\"#\n\x06\x43redit\x12\n\n\x02id\x18\x01 \x01(\x04\x12\r\n\x05parts\x18\x02 \x01(\r\"b\n\nToolResult\x12\n\n\x02id\x18\x01 \x01(\x04\x12\r\n\x05value\x18\x02 \x01(\x0c\x12\r\n\x05\x65rror\x18\x03 \x01(\x0c\x12\x0e\n\x06stream\x18\x04 \x01(\x08\x12\x0c\n\x04rows\x18\x05 \x03(\x0c\x12\x0c\n\x04last\x18\x06 \x01(\x08\"(\n\x04\x44one\x12\x11\n\texit_code\x18\x01 \x01(\x05\x12\r\n\x05\x65rror\x18\x02 \x01(\x0c\x32S\n\x06\x42ridge\x12I\n\x06\x41ttach\x12\x1e.limbeck.bridge.v1.FromSandbox\x1a\x1b.limbeck.bridge.v1.FromHost(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1alimbeck/runtime/wire.proto\x12\x11limbeck.bridge.v1\"\xe3\x01\n\x0b\x46romSandbox\x12\'\n\x05hello\x18\x01 \x01(\x0b\x32\x18.limbeck.bridge.v1.Hello\x12\r\n\x05token\x18\x02 \x01(\x0c\x12*\n\x05\x63\x61lls\x18\x03 \x03(\x0b\x32\x1b.limbeck.bridge.v1.ToolCall\x12*\n\x07\x63redits\x18\x04 \x03(\x0b\x32\x19.limbeck.bridge.v1.Credit\x12\x0f\n\x07\x63\x61ncels\x18\x05 \x03(\x04\x12%\n\x04\x64one\x18\x06 \x01(\x0b\x32\x17.limbeck.bridge.v1.Done\x12\x0c\n\x04pong\x18\x07 \x01(\x08\"m\n\x08\x46romHost\x12#\n\x03job\x18\x01 \x01(\x0b\x32\x16.limbeck.bridge.v1.Job\x12.\n\x07results\x18\x02 \x03(\x0b\x32\x1d.limbeck.bridge.v1.ToolResult\x12\x0c\n\x04ping\x18\x03 \x01(\x08\"7\n\x05Hello\x12\x10\n\x08protocol\x18\x01 \x01(\r\x12\x0e\n\x06python\x18\x02 \x01(\t\x12\x0c\n\x04gate\x18\x03 \x01(\t\"u\n\x03Job\x12\x14\n\x0c\x65xecution_id\x18\x01 \x01(\t\x12\r\n\x05token\x18\x02 \x01(\x0c\x12\x0e\n\x06script\x18\x03 \x01(\t\x12\x0c\n\x04gate\x18\x04 \x01(\x08\x12\x14\n\x0cmax_inflight\x18\x05 \x01(\r\x12\x15\n\rmax_arguments\x18\x06 \x01(\r\"7\n\x08ToolCall\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x0c\n\x04tool\x18\x02 \x01(\t\x12\x11\n\targuments\x18\x03 \x01(\x0c\"#\n\x06\x43redit\x12\n\n\x02id\x18\x01 \x01(\x04\x12\r\n\x05parts\x18\x02 \x01(\r\"b\n\nToolResult\x12\n\n\x02id\x18\x01 \x01(\x04\x12\r\n\x05value\x18\x02 \x01(\x0c\x12\r\n\x05\x65rror\x18\x03 \x01(\x0c\x12\x0e\n\x06stream\x18\x04 \x01(\x08\x12\x0c\n\x04rows\x18\x05 \x03(\x0c\x12\x0c\n\x04last\x18\x06 \x01(\x08\"(\n\x04\x44one\x12\x11\n\texit_code\x18\x01 \x01(\x05\x12\r\n\x05\x65rror\x18\x02 \x01(\x0c\x32S\n\x06\x42ridge\x12I\n\x06\x41ttach\x12\x1e.limbeck.bridge.v1.FromSandbox\x1a\x1b.limbeck.bridge.v1.FromHost(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -32,21 +32,21 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'limbeck.runtime.wire_pb2', 
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_FROMSANDBOX']._serialized_start=50
-  _globals['_FROMSANDBOX']._serialized_end=263
-  _globals['_FROMHOST']._serialized_start=265
-  _globals['_FROMHOST']._serialized_end=360
-  _globals['_HELLO']._serialized_start=362
-  _globals['_HELLO']._serialized_end=417
-  _globals['_JOB']._serialized_start=419
-  _globals['_JOB']._serialized_end=536
-  _globals['_TOOLCALL']._serialized_start=538
-  _globals['_TOOLCALL']._serialized_end=593
-  _globals['_CREDIT']._serialized_start=595
-  _globals['_CREDIT']._serialized_end=630
-  _globals['_TOOLRESULT']._serialized_start=632
-  _globals['_TOOLRESULT']._serialized_end=730
-  _globals['_DONE']._serialized_start=732
-  _globals['_DONE']._serialized_end=772
-  _globals['_BRIDGE']._serialized_start=774
-  _globals['_BRIDGE']._serialized_end=857
+  _globals['_FROMSANDBOX']._serialized_end=277
+  _globals['_FROMHOST']._serialized_start=279
+  _globals['_FROMHOST']._serialized_end=388
+  _globals['_HELLO']._serialized_start=390
+  _globals['_HELLO']._serialized_end=445
+  _globals['_JOB']._serialized_start=447
+  _globals['_JOB']._serialized_end=564
+  _globals['_TOOLCALL']._serialized_start=566
+  _globals['_TOOLCALL']._serialized_end=621
+  _globals['_CREDIT']._serialized_start=623
+  _globals['_CREDIT']._serialized_end=658
+  _globals['_TOOLRESULT']._serialized_start=660
+  _globals['_TOOLRESULT']._serialized_end=758
+  _globals['_DONE']._serialized_start=760
+  _globals['_DONE']._serialized_end=800
+  _globals['_BRIDGE']._serialized_start=802
+  _globals['_BRIDGE']._serialized_end=885
 # @@protoc_insertion_point(module_scope)

@@ -9,19 +9,21 @@ from google.protobuf.internal import containers as _containers
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class FromSandbox(_message.Message):
-    __slots__ = ("calls", "cancels", "credits", "done", "hello", "token")
+    __slots__ = ("calls", "cancels", "credits", "done", "hello", "pong", "token")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     CALLS_FIELD_NUMBER: _ClassVar[int]
     CREDITS_FIELD_NUMBER: _ClassVar[int]
     CANCELS_FIELD_NUMBER: _ClassVar[int]
     DONE_FIELD_NUMBER: _ClassVar[int]
+    PONG_FIELD_NUMBER: _ClassVar[int]
     hello: Hello
     token: bytes
     calls: _containers.RepeatedCompositeFieldContainer[ToolCall]
     credits: _containers.RepeatedCompositeFieldContainer[Credit]
     cancels: _containers.RepeatedScalarFieldContainer[int]
     done: Done
+    pong: bool
     def __init__(
         self,
         hello: Hello | _Mapping | None = ...,
@@ -30,18 +32,22 @@ class FromSandbox(_message.Message):
         credits: _Iterable[Credit | _Mapping] | None = ...,
         cancels: _Iterable[int] | None = ...,
         done: Done | _Mapping | None = ...,
+        pong: bool | None = ...,
     ) -> None: ...
 
 class FromHost(_message.Message):
-    __slots__ = ("job", "results")
+    __slots__ = ("job", "ping", "results")
     JOB_FIELD_NUMBER: _ClassVar[int]
     RESULTS_FIELD_NUMBER: _ClassVar[int]
+    PING_FIELD_NUMBER: _ClassVar[int]
     job: Job
     results: _containers.RepeatedCompositeFieldContainer[ToolResult]
+    ping: bool
     def __init__(
         self,
         job: Job | _Mapping | None = ...,
         results: _Iterable[ToolResult | _Mapping] | None = ...,
+        ping: bool | None = ...,
     ) -> None: ...
 
 class Hello(_message.Message):
@@ -53,10 +59,7 @@ class Hello(_message.Message):
     python: str
     gate: str
     def __init__(
-        self,
-        protocol: int | None = ...,
-        python: str | None = ...,
-        gate: str | None = ...,
+        self, protocol: int | None = ..., python: str | None = ..., gate: str | None = ...
     ) -> None: ...
 
 class Job(_message.Message):
@@ -92,10 +95,7 @@ class ToolCall(_message.Message):
     tool: str
     arguments: bytes
     def __init__(
-        self,
-        id: int | None = ...,
-        tool: str | None = ...,
-        arguments: bytes | None = ...,
+        self, id: int | None = ..., tool: str | None = ..., arguments: bytes | None = ...
     ) -> None: ...
 
 class Credit(_message.Message):

@@ -5,7 +5,7 @@ Fails closed: when neither works, the answer names both mends, and nothing runs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 
 from ..runtime.errors import SandboxUnavailable
@@ -40,6 +40,10 @@ class AutoBackend:
     def vetting(self) -> tuple[Path, Path] | None:
         """The chosen backend's."""
         return self._ready().vetting()
+
+    def shape(self, limits: Limits) -> Hashable:
+        """The chosen backend's."""
+        return self._ready().shape(limits)
 
     async def create(self, limits: Limits) -> Sandbox:
         """A sandbox of the chosen backend. Raises SandboxUnavailable."""

@@ -12,7 +12,7 @@ All methods are called on limbeck's one loop.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -78,6 +78,11 @@ class Limits:
     def cpu_budget(self) -> float:
         """Seconds of CPU after which the execution ends with status cpu."""
         return self.cpu_seconds if self.cpu_seconds is not None else self.wall * self.cpu + 5
+
+    @property
+    def held(self) -> tuple[float, ...]:
+        """The limits that are fixed when a sandbox is made; the host holds the others."""
+        return (self.memory, self.cpu, self.pids, self.tmp, self.workspace)
 
     def with_values(self, values: Mapping[str, Any]) -> Limits:
         """A copy with some limits replaced; an unknown key is a ConfigurationError."""
@@ -178,8 +183,26 @@ class Sandbox(Protocol):
     async def start(self) -> None:
         """Start process 1. Returns when the launcher runs, not when the worker is ready."""
 
-    def begin(self, wall: float) -> None:
-        """Tell process 1's clock that a job of `wall` seconds begins; the CPU budget counts on."""
+    def begin(self, wall: float, cpu_budget: float) -> None:
+        """Tell process 1's clock that a job of `wall` seconds begins.
+
+        `cpu_budget`: seconds of CPU from now; at most that of the limits it was made with.
+        """
+
+    def pause(self) -> None:
+        """The wall clock stands still: a person is asked. The script's threads go on."""
+
+    def resume(self) -> None:
+        """The wall clock goes on."""
+
+    async def freeze(self) -> int:
+        """Stop everything inside but process 1; how many threads stand still.
+
+        Raises SandboxUnavailable when it cannot be had; the sandbox is dead or dies then.
+        """
+
+    async def thaw(self) -> None:
+        """Let everything go on. Raises SandboxUnavailable when the sandbox is dead."""
 
     def usage(self) -> Usage:
         """What has been used so far; cheap enough for four times a second."""
@@ -213,6 +236,9 @@ class Backend(Protocol):
         The folder is what sys.path needs to import limbeck.runtime. Called after `check`. None:
         vet in this process, for a backend that has no walls anyway.
         """
+
+    def shape(self, limits: Limits) -> Hashable:
+        """What a sandbox with these limits is made of and cannot change: the warm pool's key."""
 
     async def create(self, limits: Limits) -> Sandbox:
         """Reserve uid, folder and limits. Raises SandboxUnavailable."""

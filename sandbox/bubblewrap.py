@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from collections.abc import Hashable
 from pathlib import Path
 
 from ..bridge.threads import DaemonPool
 from ..runtime.errors import ConfigurationError, SandboxUnavailable
 from . import cgroup
-from .backend import HostFolder, Limits
+from .backend import Limits
 from .bwrap_sandbox import BubblewrapSandbox
 from .diagnosis import explain
-from .folders import base_folder, leftovers, remove_folder
+from .folders import reap_folders
 from .provision import (
     Interpreter,
     RuntimeFolder,
@@ -82,6 +83,11 @@ class BubblewrapBackend:
         runtime, interpreter = self._ready()
         return Path(interpreter.path), runtime.lib
 
+    def shape(self, limits: Limits) -> Hashable:
+        """Interpreter, runtime folder, and what the kernel holds."""
+        runtime, interpreter = self._ready()
+        return (self.name, interpreter.path, runtime.root, limits.held)
+
     async def create(self, limits: Limits) -> BubblewrapSandbox:
         """Reserve uid, folder and cgroup. Raises SandboxUnavailable."""
         problem = await self.check()
@@ -138,10 +144,7 @@ class BubblewrapBackend:
         """Remove what crashed processes left: their ids."""
         if self._hierarchies is not None:
             cgroup.reap(self._hierarchies)
-        names = leftovers()
-        for name in names:
-            remove_folder(HostFolder(base_folder() / name))
-        return names
+        return reap_folders()
 
     def _create(
         self, limits: Limits, interpreter: Interpreter, *, trial: bool = False

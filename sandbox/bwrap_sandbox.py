@@ -11,20 +11,17 @@ import contextlib
 import logging
 import math
 import os
-import secrets
 import signal
 import subprocess
 
-from ..runtime import clock
 from ..runtime.errors import SandboxUnavailable
 from . import bwrap_arguments
-from .backend import ExitCause, ExitReport, HostFolder, Limits, Usage
+from .backend import ExitCause, ExitReport, Limits, Usage
 from .cgroup import Cgroup, Hierarchies
-from .folders import make_folder, remove_folder
 from .pipes import PipeReader, until_readable
-from .process_one import ProcessOneReport, parse_report
+from .process_one import ProcessOneReport
 from .provision import Interpreter, RuntimeFolder
-from .uids import lease_uid
+from .reserved import ReservedSandbox
 from .watcher import INTERVAL, ProcessTree, pinned
 
 log = logging.getLogger("limbeck.sandbox")
@@ -43,7 +40,7 @@ _LAUNCH = (
 """Joins each cgroup, offers itself to the OOM killer first, gives C threads small stacks."""
 
 
-class BubblewrapSandbox:
+class BubblewrapSandbox(ReservedSandbox):
     """A sandbox of the embedded backend; see `Sandbox` for the contract."""
 
     image = None
@@ -59,46 +56,23 @@ class BubblewrapSandbox:
         program: list[str] | None = None,
     ) -> None:
         """Reserve uid, folder and cgroup. `program` replaces process 1, to try a Python out."""
-        self._limits = limits
+        super().__init__("bubblewrap", limits)
         self._runtime = runtime
         self._interpreter = interpreter
         self._bwrap = bwrap
         self._program = program or bwrap_arguments.program(interpreter, limits)
-        self._id = secrets.token_hex(4)
-        self._uid = lease_uid()
         self._cgroup: Cgroup | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._inner = -1
         self._tree: ProcessTree | None = None
-        self._killed = False
         self._limit_hit: ExitCause | None = None
-        self._cpu_before = 0.0
-        self._job = False
-        self._supervising: asyncio.Task[ExitReport] | None = None
-        self._closed = False
-        try:
-            self._folder = make_folder(self._id)
-            if hierarchies is not None:
+        if hierarchies is not None:
+            try:
                 self._cgroup = Cgroup(hierarchies, self._id)
                 self._cgroup.create(limits)
-        except (OSError, ValueError) as error:
-            self._release()
-            raise SandboxUnavailable({"bubblewrap": str(error)}) from None
-
-    @property
-    def id(self) -> str:
-        """Names the folder and the cgroup."""
-        return self._id
-
-    @property
-    def uid(self) -> int:
-        """The uid of its processes on the host."""
-        return self._uid.uid
-
-    @property
-    def folder(self) -> HostFolder:
-        """Its folder on the host."""
-        return self._folder
+            except (OSError, ValueError) as error:
+                self._release()
+                raise SandboxUnavailable({"bubblewrap": str(error)}) from None
 
     @property
     def memory_limit(self) -> str:
@@ -138,25 +112,11 @@ class BubblewrapSandbox:
             os.close(status_write)
         self._supervising = asyncio.create_task(self._supervise(status_read))
 
-    def begin(self, wall: float) -> None:
-        """Start process 1's clock."""
-        self._cpu_before = self.usage().cpu_seconds
-        self._job = True
-        assert self._process is not None
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # it is dead already: `wait` tells
-            os.write(self._process.stdin.fileno(), clock.message(clock.START, int(wall * 1000)))
-
     def usage(self) -> Usage:
         """CPU and memory so far."""
         if self._cgroup is not None:
             return self._cgroup.usage()
         return self._tree.usage() if self._tree is not None else Usage()
-
-    async def wait(self) -> ExitReport:
-        """Wait until nothing of it lives."""
-        assert self._supervising is not None, "start comes first"
-        return await asyncio.shield(self._supervising)
 
     async def kill(self) -> ExitReport:
         """SIGKILL all of it and wait."""
@@ -202,7 +162,7 @@ class BubblewrapSandbox:
         assert process.stderr is not None
         outer = os.pidfd_open(process.pid)
         status = PipeReader(status_read)
-        report = PipeReader(process.stdout.fileno())
+        report = PipeReader(process.stdout.fileno(), self._process_one.feed)
         errors = PipeReader(process.stderr.fileno())
         watching = asyncio.create_task(self._watch())
         watching.add_done_callback(self._watched)
@@ -214,7 +174,8 @@ class BubblewrapSandbox:
                 process.kill()
                 await until_readable(outer)
             process.wait()
-            return self._report(report.text(), errors.text())
+            report.text()  # What still waits in the pipe.
+            return self._report(self._process_one.report, errors.text())
         finally:
             watching.cancel()
             if self._inner >= 0:
@@ -250,10 +211,8 @@ class BubblewrapSandbox:
             await asyncio.sleep(interval)
             if self._cgroup is None and self._over_memory():
                 return self._hit(ExitCause.MEMORY)
-            if self._job:
-                used = self.usage().cpu_seconds - self._cpu_before
-                if used > self._limits.cpu_budget:
-                    return self._hit(ExitCause.CPU)
+            if self._over_cpu():
+                return self._hit(ExitCause.CPU)
 
     def _watched(self, watching: asyncio.Task[None]) -> None:
         """SAFETY: a watch that broke watches nothing, so that its sandbox must not go on."""
@@ -279,8 +238,12 @@ class BubblewrapSandbox:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
 
-    def _report(self, line: str, errors: str) -> ExitReport:
-        said = parse_report(line)
+    def _send(self, message: bytes) -> None:
+        if self._process is None or self._process.stdin is None or self._process.stdin.closed:
+            raise BrokenPipeError
+        os.write(self._process.stdin.fileno(), message)
+
+    def _report(self, said: ProcessOneReport, errors: str) -> ExitReport:
         usage = self.usage()
         return ExitReport(
             cause=self._cause(said, usage),
@@ -297,10 +260,7 @@ class BubblewrapSandbox:
         own_end = said.word == "exited" and said.exit_code is not None
         if not own_end and self._cgroup is not None and self._cgroup.oom_kills():
             return ExitCause.MEMORY
-        if said.signal == signal.SIGXCPU or (
-            said.signal == signal.SIGKILL
-            and usage.cpu_seconds - self._cpu_before > self._limits.cpu_budget
-        ):
+        if said.signal == signal.SIGXCPU or (said.signal == signal.SIGKILL and self._over_cpu()):
             return ExitCause.CPU
         if said.word == "deadline":
             return ExitCause.DEADLINE
@@ -312,9 +272,7 @@ class BubblewrapSandbox:
         if self._cgroup is not None:
             self._cgroup.kill()
             self._cgroup.remove()
-        if hasattr(self, "_folder"):
-            remove_folder(self._folder)
-        self._uid.release()
+        super()._release()
 
 
 def _memory_file(data: bytes) -> int:

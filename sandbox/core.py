@@ -11,7 +11,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..bridge.audit import AuditLog
@@ -25,6 +25,7 @@ from ..runtime.script import NotPython, prepare
 from ..stubs.catalog import Catalog
 from ..stubs.render import render_catalog
 from .backend import Backend, Limits
+from .inputs import Inputs
 from .output import OnOutput
 from .pool import PoolStatistics, SandboxPool
 from .printout import Printout, remove_expired, spool_folder
@@ -71,7 +72,9 @@ class Request:
     script: str
     tool_loop: asyncio.AbstractEventLoop
     cancel: asyncio.Event
-    wall: float | None = None
+    limits: Limits | None = None
+    """At most the settings' own; None: those."""
+    inputs: Inputs = field(default_factory=dict)
     principal: Principal = field(default_factory=Principal)
     on_output: OnOutput | None = None
     """Called from limbeck's loop and from handler threads."""
@@ -87,7 +90,8 @@ class Core:
         self._stubs = render_catalog(self._catalog)
         self._threads = DaemonPool("limbeck-handler")
         self._pipeline = build_pipeline(settings.policy, HandlerRunner(self._threads))
-        self._pool = SandboxPool(self._open, settings.warm)
+        stock = {settings.limits: settings.warm}
+        self._pool = SandboxPool(self._open, settings.backend.shape, stock)
         self._slots = asyncio.Semaphore(settings.max_sandboxes)
         self._queued = 0
         self._checking = asyncio.Lock()
@@ -181,7 +185,7 @@ class Core:
         return await self._vetter.vet(script, self.settings.gate)
 
     async def _run(self, request: Request, script: str, start: str) -> ExecutionResult:
-        limits = self._limits(request)
+        limits = request.limits or self.settings.limits
         session = Session(
             catalog=self._catalog,
             whole=self.settings.whole,
@@ -196,10 +200,10 @@ class Core:
             on_progress=_progress(request.on_output),
         )
         printout = Printout(kept=limits.output_kept, spool=self._spool / f"{execution.id}.txt")
-        one = self._pool.lease()
+        one = await self._pool.lease(limits)
         start = start if one is None else "warm"
         if one is None:
-            one = await self._open(request.cancel)
+            one = await self._open(limits, request.cancel)
         try:
             info = SandboxInfo(
                 backend=self.settings.backend.name,
@@ -212,6 +216,7 @@ class Core:
                     script=script,
                     gate=self.settings.gate,
                     stubs=self._stubs,
+                    inputs=request.inputs,
                     limits=limits,
                     execution=execution,
                     cancel=request.cancel,
@@ -224,18 +229,14 @@ class Core:
             self._pool.discard(one)
         return _result(execution, judge(facts), facts, printout, one.wall, info)
 
-    async def _open(self, cancel: asyncio.Event | None = None) -> WarmSandbox:
+    async def _open(self, limits: Limits, cancel: asyncio.Event | None = None) -> WarmSandbox:
         return await WarmSandbox.open(
             self.settings.backend,
-            self.settings.limits,
+            limits,
             self._pipeline,
             gate.fingerprint(),
             cancel,
         )
-
-    def _limits(self, request: Request) -> Limits:
-        limits = self.settings.limits
-        return limits if request.wall is None else replace(limits, wall=request.wall)
 
 
 def _result(

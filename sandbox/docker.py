@@ -10,7 +10,7 @@ import asyncio
 import functools
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from ..runtime.errors import ConfigurationError, SandboxUnavailable
 from . import image
 from .backend import Limits
 from .docker_sandbox import OWNER_LABEL, DockerSandbox
+from .folders import reap_folders
 from .owner import is_alive
 from .provision import RuntimeFolder, examine, prepare_runtime, reachable_python
 
@@ -136,6 +137,10 @@ class DockerBackend:
         assert self._runtime is not None, "check comes first"
         return Path(self._python), self._runtime.lib
 
+    def shape(self, limits: Limits) -> Hashable:
+        """Image, OCI runtime, and what the engine holds."""
+        return (self.name, self._image, self._oci_runtime, limits.held)
+
     async def create(self, limits: Limits) -> DockerSandbox:
         """Reserve uid and folder. Raises SandboxUnavailable."""
         problem = await self.check()
@@ -146,8 +151,9 @@ class DockerBackend:
         )
 
     async def reap(self) -> list[str]:
-        """Remove containers whose owner is dead: their names."""
+        """Remove containers and folders whose owner is dead: the containers' names."""
         await self.daemon.connect()
+        reap_folders()
         removed = []
         found = await self.daemon.ask("containers", all=True, filters={"label": OWNER_LABEL})
         for container in found:

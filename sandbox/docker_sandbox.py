@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 import signal
 import socket
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..runtime import clock
 from ..runtime.errors import SandboxUnavailable
-from .backend import ExitCause, ExitReport, HostFolder, Limits, Usage
+from .backend import ExitCause, ExitReport, Limits, Usage
 from .bwrap_arguments import MEMORY_SHARE, SHM_BYTES
-from .folders import make_folder, remove_folder
 from .owner import this_process
-from .process_one import ProcessOneReport, parse_report
-from .uids import lease_uid
+from .process_one import ProcessOneReport
+from .reserved import ReservedSandbox
 
 OWNER_LABEL = "io.limbeck.owner"
 SANDBOX_LABEL = "io.limbeck.sandbox"
@@ -49,49 +46,22 @@ class Asks(Protocol):
         """One call of the SDK's low-level client."""
 
 
-class DockerSandbox:
+class DockerSandbox(ReservedSandbox):
     """A sandbox of the docker backend; see `Sandbox` for the contract."""
 
     def __init__(
         self, *, daemon: Asks, image: str, oci_runtime: str | None, limits: Limits
     ) -> None:
         """Reserve uid and folder."""
+        super().__init__("docker", limits)
         self._daemon = daemon
         self._image = image
         self._oci_runtime = oci_runtime
-        self._limits = limits
-        self._id = secrets.token_hex(4)
-        self._uid = lease_uid()
-        try:
-            self._folder = make_folder(self._id)
-        except OSError as error:
-            self._uid.release()
-            raise SandboxUnavailable({"docker": str(error)}) from None
         self._container = ""
         self._stream: Any = None
         self._socket: socket.socket | None = None
         self._usage = Usage()
-        self._cpu_before = 0.0
-        self._job = False
-        self._killed = False
         self._limit_hit: ExitCause | None = None
-        self._supervising: asyncio.Task[ExitReport] | None = None
-        self._closed = False
-
-    @property
-    def id(self) -> str:
-        """Names the folder and the container."""
-        return self._id
-
-    @property
-    def uid(self) -> int:
-        """The uid of its processes on the host."""
-        return self._uid.uid
-
-    @property
-    def folder(self) -> HostFolder:
-        """Its folder on the host."""
-        return self._folder
 
     @property
     def image(self) -> str:
@@ -118,14 +88,6 @@ class DockerSandbox:
         await self._daemon.ask("start", self._container)
         self._supervising = asyncio.create_task(self._supervise())
 
-    def begin(self, wall: float) -> None:
-        """Start process 1's clock."""
-        self._cpu_before = self.usage().cpu_seconds
-        self._job = True
-        if self._socket is not None:
-            with contextlib.suppress(OSError):  # it is dead already: `wait` tells
-                self._socket.send(clock.message(clock.START, int(wall * 1000)))
-
     def usage(self) -> Usage:
         """CPU and memory as the engine's cgroup counts them, where the host shows it."""
         cpu = _first_number(1e9, f"/sys/fs/cgroup/cpuacct/docker/{self._container}/cpuacct.usage")
@@ -136,11 +98,6 @@ class DockerSandbox:
                 cpu_seconds=cpu, memory_peak=int(peak) if peak is not None else None
             )
         return self._usage
-
-    async def wait(self) -> ExitReport:
-        """Wait until the container is dead."""
-        assert self._supervising is not None, "start comes first"
-        return await asyncio.shield(self._supervising)
 
     async def kill(self) -> ExitReport:
         """Close the stream, SIGKILL process 1, wait."""
@@ -164,8 +121,7 @@ class DockerSandbox:
             pass  # The daemon hangs or has lost it: the reaper finds its label at the next start.
         finally:
             self._release_stream()
-            remove_folder(self._folder)
-            self._uid.release()
+            self._release()
 
     def _config(self) -> dict[str, Any]:
         limits = self._limits
@@ -239,12 +195,13 @@ class DockerSandbox:
     async def _supervise(self) -> ExitReport:
         watching = asyncio.create_task(self._watch())
         try:
-            output, errors = await self._read_stream()
+            errors = await self._read_stream()
         finally:
+            self._process_one.feed(b"")
             watching.cancel()
             self._release_stream()
         state = await self._final_state()
-        said = parse_report(output)
+        said = self._process_one.report
         if said.cpu_seconds is not None:
             self._usage = Usage(
                 cpu_seconds=max(said.cpu_seconds, self._usage.cpu_seconds),
@@ -258,9 +215,9 @@ class DockerSandbox:
             diagnosis=errors or str(state.get("Error", "")),
         )
 
-    async def _read_stream(self) -> tuple[str, str]:
-        """Process 1's output and errors, each bounded, until the stream ends."""
-        kept = {1: bytearray(), 2: bytearray()}
+    async def _read_stream(self) -> str:
+        """Give process 1 its output until the stream ends; its errors, bounded."""
+        errors = bytearray()
         loop = asyncio.get_running_loop()
         data = bytearray()
         while self._socket is not None:
@@ -275,10 +232,18 @@ class DockerSandbox:
                 size = int.from_bytes(data[4:8], "big")
                 if len(data) < 8 + size:
                     break
-                buffer = kept.get(data[0], bytearray())
-                buffer += data[8 : 8 + size][: max(KEPT_BYTES - len(buffer), 0)]
+                frame = bytes(data[8 : 8 + size])
+                if data[0] == 1 and frame:
+                    self._process_one.feed(frame)
+                else:
+                    errors += frame[: max(KEPT_BYTES - len(errors), 0)]
                 del data[: 8 + size]
-        return kept[1].decode("utf-8", "replace"), kept[2].decode("utf-8", "replace")
+        return errors.decode("utf-8", "replace")
+
+    def _send(self, message: bytes) -> None:
+        if self._socket is None:
+            raise BrokenPipeError
+        self._socket.send(message)
 
     async def _final_state(self) -> dict[str, Any]:
         """The engine's word on the dead container; asked until it has seen the end."""
@@ -296,8 +261,7 @@ class DockerSandbox:
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(CPU_INTERVAL)
-            used = self.usage().cpu_seconds - self._cpu_before
-            if self._job and used > self._limits.cpu_budget:
+            if self._over_cpu():
                 self._limit_hit = ExitCause.CPU
                 await self._strike()
                 return

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import concurrent.futures
+import os
 import threading
 import weakref
 from collections.abc import Callable, Collection, Mapping
@@ -27,12 +28,15 @@ from .backend import Backend, Limits
 from .bubblewrap import BubblewrapBackend
 from .core import Core, Request, Settings
 from .docker import DockerBackend
+from .inputs import check_inputs
 from .loop import LoopThread, own_loop, tool_loop
 from .output import OnOutput
 from .pool import PoolStatistics
 from .result import ExecutionResult
 
 CLOSE_SECONDS = 10.0
+
+Data = Collection[str | os.PathLike[str]] | Mapping[str, str | os.PathLike[str] | bytes]
 
 _open: weakref.WeakSet[_Face] = weakref.WeakSet()
 
@@ -126,12 +130,20 @@ class _Face:
             return None
         return self._thread.submit(self._core.close())
 
-    def _check_wall(self, wall: float | None) -> None:
-        most = self._settings.limits.wall
-        if wall is not None and not 0 < wall <= most:
-            raise ConfigurationError(
-                "wall", f"{wall!r} is not above 0 and at most the limit of {most:g} s"
-            )
+    def _narrowed(self, wall: float | None, limits: Mapping[str, Any] | None) -> Limits:
+        """The limits of one execution: none may be above the executor's."""
+        most = self._settings.limits
+        values = dict(limits or {}) | ({} if wall is None else {"wall": wall})
+        narrowed = most.with_values(values)
+        for key in values:
+            name = "cpu_budget" if key == "cpu_seconds" else key
+            if getattr(narrowed, name) > getattr(most, name):
+                raise ConfigurationError(
+                    f"limits.{key}",
+                    f"{values[key]!r} is above the executor's limit of {getattr(most, name):g}",
+                    "give the executor a higher limit.",
+                )
+        return narrowed
 
 
 class Executor(_Face):
@@ -142,6 +154,8 @@ class Executor(_Face):
         script: str,
         *,
         wall: float | None = None,
+        limits: Mapping[str, Any] | None = None,
+        data: Data = (),
         user: str | None = None,
         tenant: str | None = None,
         on_output: OnOutput | None = None,
@@ -150,7 +164,10 @@ class Executor(_Face):
 
         Args:
             script: Python source, or Markdown with one fenced block of it.
-            wall: Seconds, at most the executor's own limit.
+            wall: Seconds; the same as `limits={"wall": ...}`.
+            limits: Limits of this execution that are lower than the executor's own.
+            data: Files and folders that the script reads under /data: paths, or a mapping of names
+                to paths or to bytes. They are copied.
             user: On whose behalf; handlers see it in their ToolContext.
             tenant: Likewise.
             on_output: Called in this thread with ("stdout" | "stderr" | "progress", text) while
@@ -160,7 +177,7 @@ class Executor(_Face):
             ConfigurationError: Called from a running event loop, after a fork, or when closed.
         """
         _refuse_running_loop()
-        self._check_wall(wall)
+        narrowed, inputs = self._narrowed(wall, limits), check_inputs(data)
         thread, core = self._ready()
         # Results and printed text take one way, so that text never comes after its result.
         inbox: SimpleQueue[Any] = SimpleQueue()
@@ -169,7 +186,8 @@ class Executor(_Face):
             script=script,
             tool_loop=tool_loop().loop,
             cancel=cancel,
-            wall=wall,
+            limits=narrowed,
+            inputs=inputs,
             principal=Principal(user=user, tenant=tenant),
             on_output=(lambda stream, text: inbox.put((stream, text))) if on_output else None,
         )
@@ -207,6 +225,8 @@ class AsyncExecutor(_Face):
         script: str,
         *,
         wall: float | None = None,
+        limits: Mapping[str, Any] | None = None,
+        data: Data = (),
         user: str | None = None,
         tenant: str | None = None,
         on_output: OnOutput | None = None,
@@ -216,7 +236,7 @@ class AsyncExecutor(_Face):
         `on_output` is called on this loop. Cancelling the await kills the sandbox first, and waits
         until nothing of it runs.
         """
-        self._check_wall(wall)
+        narrowed, inputs = self._narrowed(wall, limits), check_inputs(data)
         thread, core = self._ready()
         loop = asyncio.get_running_loop()
         cancel = asyncio.Event()
@@ -225,7 +245,8 @@ class AsyncExecutor(_Face):
             script=script,
             tool_loop=loop,
             cancel=cancel,
-            wall=wall,
+            limits=narrowed,
+            inputs=inputs,
             principal=Principal(user=user, tenant=tenant),
             on_output=relay if on_output is not None else None,
         )

@@ -14,12 +14,13 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from collections.abc import Hashable
 from pathlib import Path
 
-from ..runtime import clock
 from .backend import ExitCause, ExitReport, HostFolder, Limits, Usage
 from .pipes import PipeReader, until_readable
-from .process_one import parse_report
+from .process_one import ProcessOne
+from .reserved import Clocked
 
 _START = "from limbeck.runtime.supervisor import main; main()"
 
@@ -45,12 +46,16 @@ class FakeBackend:
     def vetting(self) -> None:
         """In this process: nothing here is kept from a script."""
 
+    def shape(self, limits: Limits) -> Hashable:
+        """All are the same: nothing is limited."""
+        return self.name
+
     async def create(self, limits: Limits) -> FakeSandbox:
         """A folder, and nothing else."""
         return FakeSandbox()
 
 
-class FakeSandbox:
+class FakeSandbox(Clocked):
     """Process 1 and worker as ordinary children of this process."""
 
     image = None
@@ -63,6 +68,7 @@ class FakeSandbox:
         self.folder = HostFolder(Path(self._temporary.name))
         for path in (self.folder.bridge, self.folder.tools, self.folder.data):
             path.mkdir()
+        self._process_one = ProcessOne(self._send)
         self._process: subprocess.Popen[bytes] | None = None
         self._supervising: asyncio.Task[ExitReport] | None = None
         self._killed = False
@@ -80,12 +86,9 @@ class FakeSandbox:
         )
         self._supervising = asyncio.create_task(self._supervise(self._process))
 
-    def begin(self, wall: float) -> None:
+    def begin(self, wall: float, cpu_budget: float) -> None:
         """Start process 1's clock."""
-        assert self._process is not None
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):
-            os.write(self._process.stdin.fileno(), clock.message(clock.START, int(wall * 1000)))
+        self._process_one.begin(wall)
 
     def usage(self) -> Usage:
         """Nobody measures."""
@@ -100,11 +103,9 @@ class FakeSandbox:
         """End by the clock: process 1 kills the worker's group, then itself."""
         if self._supervising is None:
             return ExitReport(cause=ExitCause.KILLED)
-        if not self._supervising.done() and self._process is not None:
+        if not self._supervising.done():
             self._killed = True
-            assert self._process.stdin is not None
-            with contextlib.suppress(OSError):
-                os.write(self._process.stdin.fileno(), clock.message(clock.END))
+            self._process_one.finish()
         return await self.wait()
 
     async def close(self) -> None:
@@ -112,12 +113,17 @@ class FakeSandbox:
         await self.kill()
         self._temporary.cleanup()
 
+    def _send(self, message: bytes) -> None:
+        if self._process is None or self._process.stdin is None or self._process.stdin.closed:
+            raise BrokenPipeError
+        os.write(self._process.stdin.fileno(), message)
+
     async def _supervise(self, process: subprocess.Popen[bytes]) -> ExitReport:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdin is not None
         report, errors = (
-            PipeReader(process.stdout.fileno()),
+            PipeReader(process.stdout.fileno(), self._process_one.feed),
             PipeReader(process.stderr.fileno()),
         )
         pidfd = os.pidfd_open(process.pid)
@@ -125,7 +131,8 @@ class FakeSandbox:
             if not await until_readable(pidfd, 600):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            said = parse_report(report.text())
+            report.text()  # What still waits in the pipe.
+            said = self._process_one.report
             diagnosis = errors.text()
         finally:
             os.close(pidfd)

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import re
+from collections.abc import Callable
 
 MAX_BYTES = 8 * 1024
 """What one pipe keeps; the rest is read and dropped."""
@@ -14,9 +15,11 @@ MAX_BYTES = 8 * 1024
 class PipeReader:
     """Reads a pipe on the loop: what was written first, bounded."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, consume: Callable[[bytes], None] | None = None) -> None:
+        """`consume` is given what is read, and b"" at the end, instead of keeping it."""
         os.set_blocking(descriptor, False)
         self._descriptor = descriptor
+        self._consume = consume
         self._data = bytearray()
         self._changed = asyncio.Event()
         self._open = True
@@ -47,6 +50,8 @@ class PipeReader:
             self._open = False
             self._loop.remove_reader(self._descriptor)
             self._changed.set()
+            if self._consume is not None:
+                self._consume(b"")
 
     def _read(self) -> None:
         while True:
@@ -59,6 +64,9 @@ class PipeReader:
             if not data:
                 self.close()
                 return
+            if self._consume is not None:
+                self._consume(data)
+                continue
             self._data += data[: MAX_BYTES - len(self._data)]
             self._changed.set()
 

@@ -1,11 +1,8 @@
 """The warm pool: sandboxes whose workers are connected and idle, each for one execution.
 
-    CREATING -> WARM -> LEASED -> DEAD
-        |        |
-        v        v
-      FAILED    DEAD        (too old, or found dead)
-
-It refills when one is leased, not when one dies, with as many refillers as cores. An empty pool
+What is made before anybody asks is keyed by what cannot change later: the backend's image or
+interpreter, its mounts, and the limits that the kernel holds. A lease takes only its own key's. It
+refills when one is leased, not when one dies, with as many refillers as cores. An empty shelf
 starts a sandbox cold, and the result says so.
 """
 
@@ -15,12 +12,13 @@ import asyncio
 import logging
 import os
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 
 from ..runtime.errors import SandboxUnavailable
+from .backend import Limits
+from .slot import Slot, SlotState
 from .warm import WarmSandbox
 
 log = logging.getLogger("limbeck.sandbox")
@@ -30,38 +28,6 @@ MAX_AGE = 600.0
 
 BACK_OFF = (0.5, 1.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds before the next try after so many failures in a row."""
-
-
-class SlotState(StrEnum):
-    """Where a sandbox of the pool is."""
-
-    CREATING = "creating"
-    WARM = "warm"
-    LEASED = "leased"
-    DEAD = "dead"
-    FAILED = "failed"
-
-
-_MOVES = {
-    SlotState.CREATING: frozenset({SlotState.WARM, SlotState.FAILED}),
-    SlotState.WARM: frozenset({SlotState.LEASED, SlotState.DEAD}),
-    SlotState.LEASED: frozenset({SlotState.DEAD}),
-    SlotState.DEAD: frozenset(),
-    SlotState.FAILED: frozenset(),
-}
-
-
-class Slot:
-    """One sandbox's way through the pool; an illegal move raises."""
-
-    def __init__(self) -> None:
-        self.state = SlotState.CREATING
-
-    def move(self, state: SlotState) -> None:
-        """Go on. Raises ValueError for a move that is not in the table."""
-        if state not in _MOVES[self.state]:
-            raise ValueError(f"a sandbox cannot go from {self.state} to {state}")
-        self.state = state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,28 +41,31 @@ class PoolStatistics:
     """Leases that found a warm sandbox."""
     misses: int
     expired: int
-    """Warm sandboxes that were too old or found dead."""
+    """Warm sandboxes that were too old, found dead, or gave no answer to a ping."""
     failures: int
 
 
 class SandboxPool:
-    """Keeps `size` warm sandboxes. Belongs to limbeck's loop."""
+    """Keeps so many warm sandboxes of each stocked kind. Belongs to limbeck's loop."""
 
     def __init__(
         self,
-        open_one: Callable[[], Awaitable[WarmSandbox]],
-        size: int,
+        open_one: Callable[[Limits], Awaitable[WarmSandbox]],
+        shape: Callable[[Limits], Hashable],
+        stock: Mapping[Limits, int],
         *,
         max_age: float = MAX_AGE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`shape` is the key of what is opened with some limits; it may change between calls."""
         self._open_one = open_one
-        self._size = size
+        self._shape = shape
+        self._stock = stock
         self._max_age = max_age
         self._clock = clock
         self._refillers = os.cpu_count() or 1
-        self._warm: deque[tuple[Slot, WarmSandbox]] = deque()
-        self._creating: set[asyncio.Task[None]] = set()
+        self._shelves: dict[Hashable, deque[tuple[Slot, WarmSandbox]]] = {}
+        self._creating: dict[asyncio.Task[None], Hashable] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._hits = self._misses = self._expired = self._failures = 0
         self._failed_in_a_row = 0
@@ -107,18 +76,25 @@ class SandboxPool:
         """Start what is missing, as many at a time as there are cores."""
         if self._closed or self._clock() < self._not_before:
             return
-        missing = self._size - len(self._warm) - len(self._creating)
-        for _ in range(min(missing, self._refillers - len(self._creating))):
-            task = asyncio.create_task(self._create())
-            self._creating.add(task)
-            task.add_done_callback(self._created)
+        wanted = {self._shape(limits): (limits, size) for limits, size in self._stock.items()}
+        for key in self._shelves.keys() - wanted.keys():
+            self._clear(key)
+        under_way = Counter(self._creating.values())
+        for key, (limits, size) in wanted.items():
+            missing = size - len(self._shelves.get(key, ())) - under_way[key]
+            for _ in range(min(missing, self._refillers - len(self._creating))):
+                task = asyncio.create_task(self._create(limits, key))
+                self._creating[task] = key
+                task.add_done_callback(self._created)
 
-    def lease(self) -> WarmSandbox | None:
-        """A warm sandbox, or None when there is none; the pool refills behind it."""
+    async def lease(self, limits: Limits) -> WarmSandbox | None:
+        """A warm sandbox of this kind, or None when there is none; the pool refills behind it."""
         found = None
-        while self._warm and found is None:
-            slot, one = self._warm.popleft()
-            if one.is_alive and self._clock() - one.opened < self._max_age:
+        shelf = self._shelves.get(self._shape(limits))
+        while shelf and found is None:
+            slot, one = shelf.popleft()
+            young = self._clock() - one.opened < self._max_age
+            if young and await one.answers() and not self._closed:
                 slot.move(SlotState.LEASED)
                 found = one
             else:
@@ -133,8 +109,8 @@ class SandboxPool:
     def statistics(self) -> PoolStatistics:
         """What the pool has and did so far."""
         return PoolStatistics(
-            size=self._size,
-            warm=len(self._warm),
+            size=sum(self._stock.values()),
+            warm=sum(map(len, self._shelves.values())),
             creating=len(self._creating),
             hits=self._hits,
             misses=self._misses,
@@ -147,18 +123,30 @@ class SandboxPool:
         self._closed = True
         for task in self._creating:
             task.cancel()
-        while self._warm:
-            slot, one = self._warm.popleft()
-            slot.move(SlotState.DEAD)
-            self.discard(one)
+        for key in list(self._shelves):
+            self._clear(key)
         pending = [*self._creating, *self._closing]
         if pending:
             await asyncio.wait(pending)
 
-    async def _create(self) -> None:
+    def discard(self, one: WarmSandbox) -> None:
+        """Close a sandbox in the background, leased or not; `close` waits for it."""
+        task = asyncio.create_task(one.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def _clear(self, key: Hashable) -> None:
+        # Emptied, not dropped: a lease may be at it.
+        shelf = self._shelves.pop(key)
+        while shelf:
+            slot, one = shelf.popleft()
+            slot.move(SlotState.DEAD)
+            self.discard(one)
+
+    async def _create(self, limits: Limits, key: Hashable) -> None:
         slot = Slot()
         try:
-            one = await self._open_one()
+            one = await self._open_one(limits)
         except SandboxUnavailable as error:
             slot.move(SlotState.FAILED)
             self._back_off()
@@ -166,14 +154,14 @@ class SandboxPool:
             return
         self._failed_in_a_row = 0
         slot.move(SlotState.WARM)
-        if self._closed:
+        if self._closed or self._shape(limits) != key:
             slot.move(SlotState.DEAD)
             await one.close()
             return
-        self._warm.append((slot, one))
+        self._shelves.setdefault(key, deque()).append((slot, one))
 
     def _created(self, task: asyncio.Task[None]) -> None:
-        self._creating.discard(task)
+        del self._creating[task]
         if not task.cancelled() and task.exception() is not None:
             self._back_off()
             log.error("a warm sandbox could not be made", exc_info=task.exception())
@@ -186,9 +174,3 @@ class SandboxPool:
         self._not_before = self._clock() + wait
         # Nobody may lease meanwhile: the pool comes back by itself.
         asyncio.get_running_loop().call_later(wait, self.fill)
-
-    def discard(self, one: WarmSandbox) -> None:
-        """Close a sandbox in the background, leased or not; `close` waits for it."""
-        task = asyncio.create_task(one.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)

@@ -9,7 +9,9 @@ sockets; then remove.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
+import threading
 import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
@@ -18,8 +20,10 @@ from typing import Any
 from ..bridge.call import CallNext
 from ..bridge.server import Listener
 from ..bridge.session import Execution
+from ..bridge.threads import DaemonPool
 from ..runtime.errors import SandboxUnavailable
 from .backend import Backend, ExitCause, ExitReport, Limits, Sandbox
+from .inputs import Inputs, copy_inputs
 from .output import OnOutput, OutputListener
 from .printout import Printout
 from .verdict import Facts
@@ -28,6 +32,9 @@ log = logging.getLogger("limbeck.sandbox")
 
 START_SECONDS = 30.0
 """How long a sandbox may take from its start to its worker's Hello."""
+
+PING_SECONDS = 2.0
+"""How long a waiting worker may take to answer; long, for a machine that is busy."""
 
 EXIT_GRACE = 1.0
 """After the stream breaks: how long process 1 has to report why."""
@@ -38,6 +45,9 @@ KILL_SECONDS = 20.0
 TEARDOWN_SECONDS = 5.0
 """Bound of one step of the teardown; what is late is logged and left to the reaper."""
 
+_copiers = DaemonPool("limbeck-inputs", 4)
+"""Copying large inputs must not hold the loop."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
@@ -47,6 +57,7 @@ class Assignment:
     gate: bool
     stubs: Mapping[str, str]
     """File name to source."""
+    inputs: Inputs
     limits: Limits
     execution: Execution
     cancel: asyncio.Event
@@ -98,18 +109,44 @@ class WarmSandbox:
             self._exit is not None and not self._exit.done() and not self._listener.ended.is_set()
         )
 
+    async def answers(self) -> bool:
+        """Whether its worker answers a ping: what is stopped or stuck must not be lent."""
+        return self.is_alive and await self._listener.ping(PING_SECONDS)
+
     async def run(self, assignment: Assignment) -> Facts:
         """Run the script to its end, whatever that is, and kill the sandbox."""
         try:
-            folder = self.sandbox.folder.tools
-            for name, source in assignment.stubs.items():
-                (folder / name).write_text(source, "utf-8")
+            await self._furnish(assignment)
             seen = await self._serve(assignment)
         finally:
             assignment.execution.revoke()
             report = await self._tear_down()
         active = assignment.printout.total > 0 or assignment.execution.counts.started > 0
         return Facts(limits=assignment.limits, exit=report, active=active, **seen)
+
+    async def _furnish(self, assignment: Assignment) -> None:
+        """Put the stubs and the inputs where the sandbox reads them. Raises SandboxUnavailable."""
+        folder = self.sandbox.folder
+        try:
+            for name, source in assignment.stubs.items():
+                (folder.tools / name).write_text(source, "utf-8")
+        except OSError as error:
+            raise SandboxUnavailable({"sandbox": str(error)}) from None
+        if not assignment.inputs:
+            return
+        stop = threading.Event()
+        copying = asyncio.ensure_future(
+            _copiers.run(functools.partial(copy_inputs, assignment.inputs, folder.data, stop))
+        )
+        cancelled = asyncio.ensure_future(assignment.cancel.wait())
+        try:
+            await asyncio.wait([copying, cancelled], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stop.set()
+            cancelled.cancel()
+            # The folder is removed soon: nobody may write into it any more.
+            await asyncio.wait([copying])
+        copying.result()
 
     async def close(self) -> None:
         """Kill it if it lives, and release everything."""
@@ -166,7 +203,7 @@ class WarmSandbox:
         self._output.begin(assignment.printout, limits.output_max, assignment.on_output)
         began = time.monotonic()
         assignment.execution.begin()
-        self.sandbox.begin(limits.wall)
+        self.sandbox.begin(limits.wall, limits.cpu_budget)
         listener.serve(assignment.execution, assignment.script, gate=assignment.gate)
         events: dict[str, asyncio.Future[Any]] = {
             "cancelled": asyncio.ensure_future(assignment.cancel.wait()),

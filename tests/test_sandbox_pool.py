@@ -12,7 +12,10 @@ from kit.sandboxed import BACKENDS, ON_BOTH, execute, left_since, traces
 
 from limbeck import ConfigurationError, Executor, Toolset
 from limbeck.runtime.errors import SandboxUnavailable
-from limbeck.sandbox.pool import _MOVES, SandboxPool, Slot, SlotState
+from limbeck.sandbox import warm
+from limbeck.sandbox.backend import Limits
+from limbeck.sandbox.pool import SandboxPool
+from limbeck.sandbox.slot import MOVES, Slot, SlotState
 
 box = Toolset("box")
 
@@ -28,7 +31,7 @@ def test_only_the_table_s_moves_are_made(moves: list[SlotState]) -> None:
     slot = Slot()
     for move in moves:
         before = slot.state
-        if move in _MOVES[before]:
+        if move in MOVES[before]:
             slot.move(move)
             assert slot.state is move
         else:
@@ -71,7 +74,7 @@ def test_a_sandbox_that_died_while_it_waited_is_not_lent(where: str) -> None:
     with Executor([box], backend=BACKENDS[where], warm=1) as executor:
         executor.execute_code("1")
         _wait_until_warm(executor, 1)
-        ((_, waiting),) = executor._core._pool._warm
+        waiting = _waiting(executor)
         for pid in _processes(waiting.sandbox.uid):
             with contextlib.suppress(ProcessLookupError):  # it went with the one before
                 os.kill(pid, signal.SIGKILL)
@@ -81,6 +84,40 @@ def test_a_sandbox_that_died_while_it_waited_is_not_lent(where: str) -> None:
         result = executor.execute_code("from tools import box\nprint(box.add(1, 2))")
         assert (result.status, result.printout) == ("ok", "3\n")
         assert executor.statistics().expired == 1
+
+
+def _waiting(executor: Executor):
+    (shelf,) = executor._core._pool._shelves.values()
+    ((_, one),) = shelf
+    return one
+
+
+@ON_BOTH
+def test_one_that_stands_still_gives_no_answer_and_is_not_lent(where: str, monkeypatch) -> None:
+    monkeypatch.setattr(warm, "PING_SECONDS", 0.5)
+    with Executor([box], backend=BACKENDS[where], warm=1) as executor:
+        executor.execute_code("1")
+        _wait_until_warm(executor, 1)
+        waiting = _waiting(executor)
+        loop = executor._thread.loop
+        threads = asyncio.run_coroutine_threadsafe(waiting.sandbox.freeze(), loop).result()
+        assert threads >= 1
+        assert waiting.is_alive
+        result = executor.execute_code("from tools import box\nprint(box.add(1, 2))")
+        assert (result.status, result.printout) == ("ok", "3\n")
+        assert executor.statistics().expired == 1
+
+
+@ON_BOTH
+def test_a_script_with_other_limits_does_not_get_a_warm_one(where: str) -> None:
+    with Executor(backend=BACKENDS[where], warm=1) as executor:
+        executor.execute_code("1")
+        _wait_until_warm(executor, 1)
+        less = executor.execute_code("1", limits={"memory": 100 << 20})
+        assert less.sandbox.start == "cold"
+        assert executor.statistics().warm == 1
+        # The wall is the host's to hold.
+        assert executor.execute_code("1", limits={"wall": 5}).sandbox.start == "warm"
 
 
 def _processes(uid: int) -> list[int]:
@@ -103,55 +140,91 @@ def _owner(pid: str) -> int:
     return int(line.split()[1])
 
 
+class Made:
+    """A warm sandbox that is none: for the pool's own moves, with a clock of ours."""
+
+    def __init__(self, opened: float, limits: Limits) -> None:
+        self.opened, self.limits = opened, limits
+        self.closed = False
+
+    async def answers(self) -> bool:
+        return True
+
+    async def close(self) -> None:
+        assert not self.closed
+        self.closed = True
+
+
+class Opener:
+    """Opens sandboxes that are none, or fails."""
+
+    def __init__(self, *, fails: bool = False) -> None:
+        self.now = 0.0
+        self.fails = fails
+        self.image = "first"
+        self.made: list[Made] = []
+        self.tries: list[float] = []
+
+    def pool(self, **options) -> SandboxPool:
+        return SandboxPool(
+            self._open, self._shape, {Limits(): 1}, clock=lambda: self.now, **options
+        )
+
+    def _shape(self, limits: Limits) -> tuple[object, ...]:
+        return (self.image, limits.held)
+
+    async def _open(self, limits: Limits) -> Made:
+        self.tries.append(self.now)
+        if self.fails:
+            raise SandboxUnavailable({"box": "no"})
+        self.made.append(Made(self.now, limits))
+        return self.made[-1]
+
+
 def test_old_ones_are_replaced() -> None:
-    now = [0.0]
-
-    class One:
-        is_alive = True
-        opened = 0.0
-        closed = False
-
-        async def close(self) -> None:
-            self.closed = True
-
     async def run() -> None:
-        made: list[One] = []
-
-        async def open_one() -> One:
-            made.append(One())
-            made[-1].opened = now[0]
-            return made[-1]
-
-        pool = SandboxPool(open_one, 1, max_age=10, clock=lambda: now[0])
-        assert pool.lease() is None
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        now[0] = 11
-        assert pool.lease() is None
+        opener = Opener()
+        pool = opener.pool(max_age=10)
+        assert await pool.lease(Limits()) is None
         await asyncio.sleep(0.01)
-        assert made[0].closed
+        opener.now = 11
+        assert await pool.lease(Limits()) is None
+        await asyncio.sleep(0.01)
+        assert opener.made[0].closed
         assert pool.statistics().expired == 1
-        assert pool.lease() is made[1]
+        assert await pool.lease(Limits()) is opener.made[1]
+        await pool.close()
+
+    asyncio.run(run())
+
+
+def test_each_key_has_its_own_and_what_no_key_wants_is_closed() -> None:
+    async def run() -> None:
+        opener = Opener()
+        pool = opener.pool()
+        pool.fill()
+        await asyncio.sleep(0.01)
+        assert await pool.lease(Limits(memory=64 << 20)) is None
+        assert pool.statistics().warm == 1
+        opener.image = "second"
+        assert await pool.lease(Limits(wall=1)) is None
+        await asyncio.sleep(0.01)
+        assert [one.closed for one in opener.made] == [True, False]
+        assert await pool.lease(Limits(wall=1)) is opener.made[1]
         await pool.close()
 
     asyncio.run(run())
 
 
 def test_failures_are_not_tried_again_at_once() -> None:
-    now = [0.0]
-    tries = []
-
     async def run() -> None:
-        async def open_one():
-            tries.append(now[0])
-            raise SandboxUnavailable({"box": "no"})
-
-        pool = SandboxPool(open_one, 1, clock=lambda: now[0])
+        opener = Opener(fails=True)
+        pool = opener.pool()
         for moment in (0.0, 0.1, 0.6, 0.7, 1.7, 3.0, 4.0):
-            now[0] = moment
-            assert pool.lease() is None
+            opener.now = moment
+            assert await pool.lease(Limits()) is None
             await asyncio.sleep(0.001)
-        assert tries == [0.0, 0.6, 1.7, 4.0]
+        assert opener.tries == [0.0, 0.6, 1.7, 4.0]
         assert pool.statistics().failures == 4
         await pool.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -36,7 +37,7 @@ EXIT_CODES = {
     Status.UNAVAILABLE: 5,
 }
 
-_LATER = ("context", "approve", "request_text", "interaction_id", "data")
+_LATER = ("context", "approve", "request_text", "interaction_id")
 
 
 @click.command("run")
@@ -47,7 +48,12 @@ _LATER = ("context", "approve", "request_text", "interaction_id", "data")
 @click.option("--approve", hidden=True)
 @click.option("--request-text", hidden=True)
 @click.option("--interaction-id", hidden=True)
-@click.option("--data", hidden=True, multiple=True)
+@click.option(
+    "--data",
+    multiple=True,
+    metavar="[NAME=]PATH",
+    help="A file or folder that the script reads as /data/NAME; may be given several times.",
+)
 @json_option
 def command(
     script: str,
@@ -57,6 +63,7 @@ def command(
     gate: str | None,
     backend: str | None,
     limits: tuple[str, ...],
+    data: tuple[str, ...],
     as_json: bool,
     **later: object,
 ) -> None:
@@ -68,13 +75,30 @@ def command(
         text = read_script(script)
         configuration = load_configuration(config_path, gate=gate, backend=backend, limits=limits)
         with make_executor(tools, scopes, configuration) as executor:
-            result = executor.execute_code(text, on_output=None if as_json else _show)
+            result = executor.execute_code(
+                text, data=_named(data), on_output=None if as_json else _show
+            )
     except ConfigurationError as error:
         fail(error, as_json)
     except KeyboardInterrupt:
         click.echo("[cancelled]", err=True)
         sys.exit(EXIT_CODES[Status.CANCELLED])
     _finish(result, as_json)
+
+
+def _named(data: tuple[str, ...]) -> dict[str, str]:
+    """Each --data by its name: NAME=PATH, or the last part of a path that exists as it is."""
+    found: dict[str, str] = {}
+    for item in data:
+        name, equals, path = item.partition("=")
+        if not equals or os.path.exists(item):
+            name, path = os.path.basename(os.path.abspath(item)), item
+        if name in found:
+            raise ConfigurationError(
+                "--data", f"two inputs have the name {name!r}", "name one: --data NAME=PATH."
+            )
+        found[name] = path
+    return found
 
 
 def _show(stream: str, text: str) -> None:
