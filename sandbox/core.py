@@ -230,13 +230,18 @@ class Core:
         return _result(execution, judge(facts), facts, printout, one.wall, info)
 
     async def _open(self, limits: Limits, cancel: asyncio.Event | None = None) -> WarmSandbox:
-        return await WarmSandbox.open(
-            self.settings.backend,
-            limits,
-            self._pipeline,
-            gate.fingerprint(),
-            cancel,
-        )
+        try:
+            return await WarmSandbox.open(
+                self.settings.backend,
+                limits,
+                self._pipeline,
+                gate.fingerprint(),
+                cancel,
+            )
+        except OSError as error:
+            # The host lacks descriptors, memory or disk: nothing ran, and nothing is left.
+            text = f"{error.strerror or error}; the host has no room for another sandbox"
+            raise SandboxUnavailable({self.settings.backend.name: text}) from error
 
 
 def _result(

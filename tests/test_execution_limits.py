@@ -1,37 +1,10 @@
-"""Every limit on the real sandbox with the gate off: its status, its hint, and nothing left."""
+"""Limits and ends on real sandboxes, beyond what each backend owes (tests/kit/contract.py)."""
 
 import pytest
 from kit.sandboxed import BACKENDS, ON_ALL, ON_BOTH, WARM, execute, left_since, traces
 
 from limbeck.sandbox.result import ExecutionResult
 
-FLOOD = "import os\nfor _ in range(100): os.write(1, b'x' * 1_000_000)"
-FLOOD_STDERR = "import os\nfor _ in range(100): os.write(2, b'x' * 1_000_000)"
-ALLOCATE = "x = bytearray(2 << 30)"
-GROW = "x = []\nwhile True: x.append('a' * 1_000 + str(len(x)))"
-SHARED = "import mmap\nm = mmap.mmap(-1, 512 << 20)\nfor i in range(0, 512 << 20, 4096): m[i] = 1"
-LOOP = "while True: pass"
-SLEEP = "import time\ntime.sleep(10_000)"
-DEAF = """
-import os, signal
-for number in range(1, 65):
-    if number not in (9, 19, 32, 33):
-        signal.signal(number, signal.SIG_IGN)
-if os.fork() == 0:
-    os.setsid()
-while True: pass
-"""
-THREADS = """
-import threading, time
-while True:
-    threading.Thread(target=time.sleep, args=(1_000,), daemon=True).start()
-"""
-FORKS = """
-import os, time
-while True:
-    if os.fork() == 0:
-        time.sleep(1_000)
-"""
 CHILDREN = """
 import os, time
 for _ in range(8):
@@ -50,41 +23,10 @@ def _run(script: str, where: str = "bubblewrap", **limits: float) -> ExecutionRe
     return result
 
 
-@pytest.mark.parametrize(
-    ("script", "status", "limits"),
-    [
-        (FLOOD, "output", {}),
-        (FLOOD_STDERR, "output", {}),
-        (ALLOCATE, "memory", {}),
-        (GROW, "memory", {}),
-        (SHARED, "memory", {}),
-        (LOOP, "timeout", {"wall": 1}),
-        (SLEEP, "timeout", {"wall": 1}),
-        (DEAF, "timeout", {"wall": 1}),
-        (LOOP, "cpu", {"cpu_seconds": 0.5, "wall": 30}),
-        (THREADS, "pids", {}),
-        (FORKS, "pids", {}),
-    ],
-    ids=[
-        "flood", "flood of stderr", "allocate", "grow", "shared mapping", "loop", "sleep", "deaf",
-        "cpu", "threads", "forks",
-    ],
-)  # fmt: skip
 @ON_ALL
-def test_each_limit_has_its_status(
-    script: str, status: str, limits: dict[str, float], where: str
-) -> None:
-    result = _run(script, where, **limits)
-    assert result.status == status
-    assert result.started
-    assert result.error is not None
-    assert result.error.hint
-    assert result.error.hint in result.for_model()
-    assert result.sandbox.memory_limit == ("watcher" if where == "watcher" else BACKEND_LIMIT)
-    assert len(result.for_model()) <= 8_000
-
-
-BACKEND_LIMIT = WARM.sandbox.memory_limit
+def test_the_result_tells_how_memory_is_held(where: str) -> None:
+    wanted = "watcher" if where == "watcher" else WARM.sandbox.memory_limit
+    assert _run("1", where).sandbox.memory_limit == wanted
 
 
 @ON_BOTH
@@ -106,17 +48,6 @@ def test_an_uncaught_memory_error_names_its_line() -> None:
     assert result.status == "memory"
     assert result.error.line == 2
     assert result.error.source == "x = bytearray(1 << 30)"
-
-
-@ON_BOTH
-def test_what_was_printed_before_the_end_is_kept(where: str) -> None:
-    for script, status in (
-        ("print('before')\nwhile True: pass", "timeout"),
-        ("import os\nprint('before')\nos._exit(7)", "error"),
-        ("import os\nprint('before')\nos.kill(os.getpid(), 9)", "killed"),
-    ):
-        result = _run(script, where, wall=1)
-        assert (result.status, result.printout) == (status, "before\n")
 
 
 def test_a_long_printout_is_cut_counted_and_spooled(tmp_path, monkeypatch) -> None:
@@ -188,30 +119,6 @@ for name in ("/proc/1/fd/1", "/proc/1/fd/0"):
 os._exit(9)
 """
     assert _run(script, where).exit_code == 9
-
-
-@ON_BOTH
-def test_nothing_outlives_the_result(where: str) -> None:
-    script = """
-import os, signal, time
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        time.sleep(1_000)
-    os._exit(0)
-print("parent done")
-"""
-    result = _run(script, where)
-    assert (result.status, result.printout) == ("ok", "parent done\n")
-
-
-@ON_BOTH
-def test_a_script_that_closes_the_stream_is_killed(where: str) -> None:
-    script = "import os, time\nos.closerange(3, 256)\ntime.sleep(100)"
-    result = _run(script, where, wall=20)
-    assert result.status == "killed"
-    assert result.error.code in ("bridge_closed", "signal")
 
 
 @ON_BOTH

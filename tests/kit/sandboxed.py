@@ -49,11 +49,12 @@ def execute(
     gate: str = "off",
     backend: Backend = BACKEND,
     on_output=None,
+    data=(),
     **options,
 ) -> ExecutionResult:
     """Run one script in a real sandbox, the gate off unless a test is about it."""
     with Executor(toolsets, gate=gate, backend=backend, **options) as executor:
-        return executor.execute_code(script, on_output=on_output)
+        return executor.execute_code(script, on_output=on_output, data=data)
 
 
 WARM = execute("1")
