@@ -1,4 +1,4 @@
-"""What `limbeck bench speed` measures: each has a floor, and both are timed round by round."""
+"""What a measure is: it has a floor, and both are timed round by round. The one of a call."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from ..sandbox.bubblewrap import BubblewrapBackend
 from ..sandbox.executor import Executor
 from ..sandbox.result import ExecutionResult
 from ..stubs.tool import Toolset
-from .floors import PingPong, plain_python
+from .floors import PingPong
 from .rows import Sample
 
 CALLS = 200
 """Calls of one round."""
-
-POOL_TRIES = 200
 
 _WARM_UP = -1
 
@@ -80,7 +78,7 @@ class LockStepCall(Measure):
     def measure(self) -> Sample:
         """A call of a tool that does nothing: median wall, mean CPU of both sides."""
         self._host_cpu.clear()
-        result = _checked(self._executor.execute_code(_CALLS_SCRIPT))
+        result = checked(self._executor.execute_code(_CALLS_SCRIPT))
         wall, cpu = json.loads(result.printout)
         first, last = self._host_cpu
         return Sample(wall, cpu + (last - first) / (CALLS - 1))
@@ -98,61 +96,8 @@ class LockStepCall(Measure):
         return bench
 
 
-class ColdStart(Measure):
-    """From a script's text to its result, with a new sandbox."""
-
-    title = "cold start, bubblewrap"
-    section = "start"
-    unit = "ms"
-    goal = 1.8
-
-    def __init__(self, backend: BubblewrapBackend, stack: ExitStack) -> None:
-        self._python = str(backend.vetting()[0])
-        self._executor = stack.enter_context(Executor(backend=backend))
-        # The vetting child starts with the first script and stays.
-        _checked(self._executor.execute_code("print(1)"))
-
-    def floor(self) -> Sample:
-        """The sandbox's interpreter, doing nothing."""
-        return plain_python(self._python)
-
-    def measure(self) -> Sample:
-        """The whole of one execution; the CPU is the host's and the sandbox's."""
-        wall, cpu = time.perf_counter(), time.process_time()
-        result = _checked(self._executor.execute_code("print(1)"))
-        cpu = time.process_time() - cpu + result.usage.cpu
-        return Sample(time.perf_counter() - wall, cpu)
-
-
-class WarmStart(ColdStart):
-    """The same with a sandbox that waits already."""
-
-    title = "warm start, bubblewrap"
-    section = "pool"
-    goal = 1.0
-
-    def __init__(self, backend: BubblewrapBackend, stack: ExitStack) -> None:
-        self._python = str(backend.vetting()[0])
-        self._executor = stack.enter_context(Executor(backend=backend, warm=1))
-        _checked(self._executor.execute_code("print(1)"))
-
-    def measure(self) -> Sample:
-        """One execution that finds its sandbox warm; waiting for the refill is not counted."""
-        for _ in range(POOL_TRIES):
-            statistics = self._executor.statistics()
-            if statistics is not None and statistics.warm:
-                break
-            time.sleep(0.05)
-        sample = super().measure()
-        # The refill works on the other core meanwhile; it is let end before the next floor.
-        time.sleep(0.3)
-        return sample
-
-
-MEASURES: tuple[type[Measure], ...] = (LockStepCall, ColdStart, WarmStart)
-
-
-def _checked(result: ExecutionResult) -> ExecutionResult:
+def checked(result: ExecutionResult) -> ExecutionResult:
+    """The result of a measured script. Raises LimbeckError when it did not end well."""
     if result.status != "ok":
         raise LimbeckError(f"a measured script ended with {result.for_model()}")
     return result

@@ -14,7 +14,7 @@ from .. import __version__
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One timing: wall and CPU seconds."""
+    """One timing: wall and CPU seconds; or bytes, and no CPU."""
 
     wall: float
     cpu: float
@@ -73,7 +73,7 @@ def row(
     unit: str = "us",
 ) -> Row:
     """The row of interleaved samples: medians, and the median of the rounds' ratios."""
-    scale = {"us": 1e6, "ms": 1e3, "s": 1.0}[unit]
+    scale = {"us": 1e6, "ms": 1e3, "s": 1.0, "MB": 1e-6}[unit]
     ratio = median(value.wall / floor.wall for value, floor in zip(values, floors, strict=True))
     return Row(
         name=name,
@@ -105,7 +105,8 @@ def _line(one: Row) -> str:
     if one.value is None or one.floor is None or one.cpu is None:
         return f"{one.name:32}{'not measured: ' + one.reason}"
     mark = "met" if one.met else "NOT MET"
+    cpu = f"{one.cpu:>7,.0f} {one.unit:2}" if one.cpu else f"{'-':>7}   "
     return (
-        f"{one.name:32}{one.value:>7,.0f} {one.unit:2}{one.cpu:>7,.0f} {one.unit:2}"
+        f"{one.name:32}{one.value:>7,.0f} {one.unit:2}{cpu}"
         f"{one.floor:>7,.0f} {one.unit:2}{one.ratio:>7.1f}x{one.goal:>7.1f}x  {mark}"
     )

@@ -13,10 +13,23 @@ from contextlib import ExitStack
 from ..runtime.errors import LimbeckError
 from ..sandbox.bubblewrap import BubblewrapBackend
 from .floors import load
-from .measures import MEASURES, Measure
+from .measures import LockStepCall, Measure
+from .pools import PoolHit, SustainedUse, WarmMemory
 from .rows import Report, Row, machine, row
+from .starts import ColdStart, DockerColdStart, DockerWarmStart, WarmStart
 
 Progress = Callable[[str], None]
+
+MEASURES: tuple[type[Measure], ...] = (
+    LockStepCall,
+    ColdStart,
+    WarmStart,
+    PoolHit,
+    SustainedUse,
+    WarmMemory,
+    DockerColdStart,
+    DockerWarmStart,
+)
 
 SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(one.section for one in MEASURES))
 """Sections that can be measured alone."""

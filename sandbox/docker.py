@@ -120,6 +120,11 @@ class DockerBackend:
         self._checked = False
         self._problem: str | None = None
 
+    @property
+    def image(self) -> str:
+        """Name and tag of the image; known after `check`."""
+        return self._image
+
     async def check(self) -> str | None:
         """None when the daemon answers and has our image; remembered once it works."""
         if not self._checked:

@@ -26,6 +26,7 @@ from .backend import Backend, ExitCause, ExitReport, Limits, Sandbox
 from .inputs import Inputs, copy_inputs
 from .output import OnOutput, OutputListener
 from .printout import Printout
+from .remains import remains
 from .verdict import Facts
 
 log = logging.getLogger("limbeck.sandbox")
@@ -160,7 +161,11 @@ class WarmSandbox:
             async with asyncio.timeout(KILL_SECONDS):
                 report = await self.sandbox.kill()
         except TimeoutError:
-            log.error("sandbox %s does not die; it is left to the reaper", self.sandbox.id)
+            log.error(
+                "sandbox %s does not die, it is left to the reaper: %s",
+                self.sandbox.id,
+                remains(self.sandbox.uid),
+            )
             return ExitReport(cause=ExitCause.LOST)
         if self._exit is not None:
             await asyncio.wait([self._exit], timeout=TEARDOWN_SECONDS)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kit.sandboxed import BACKENDS, ON_BOTH
+
 from limbeck import CodeTool, Executor
 
 ROOT = Path(__file__).parent.parent
@@ -46,3 +48,17 @@ def test_the_audit_s_definition_shows_the_fields_that_the_script_uses() -> None:
 
 def test_hello() -> None:
     assert _run("hello.py") == "Cairo is the warmest\n"
+
+
+@ON_BOTH
+def test_the_command_prints_the_same_on_each_backend(where: str) -> None:
+    script = (ROOT / "examples" / "audit_script.py").read_text()
+    with Executor([retail.retail], scopes={"shop:read"}, backend=BACKENDS["bubblewrap"]) as one:
+        wanted = one.execute_code(script).printout
+    command = [
+        sys.executable, "-m", "limbeck", "run", "examples/audit_script.py", "--backend", where,
+        "--tools", "examples/retail.py", "--scope", "shop:read",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout == wanted
+    assert "Sneakers" in wanted

@@ -85,7 +85,7 @@ def test_exit_codes(home: Path, script: str, options: list[str], code: int) -> N
 
 
 def test_later_options_say_so(home: Path) -> None:
-    for option in ("--context", "--approve", "--request-text", "--interaction-id", "--data"):
+    for option in ("--context", "--approve", "--request-text", "--interaction-id"):
         done = _limbeck(home, "run", "-", option, "x", script="print(1)")
         assert "not in this version" in done.stderr
 
