@@ -17,10 +17,11 @@ import subprocess
 from ..runtime.errors import SandboxUnavailable
 from . import bwrap_arguments
 from .backend import ExitCause, ExitReport, Limits, Usage
-from .cgroup import Cgroup, Hierarchies
+from .cgroup import REMOVE_PAUSE, REMOVE_TRIES, Cgroup, Hierarchies
 from .pipes import PipeReader, until_readable
 from .process_one import ProcessOneReport
 from .provision import Interpreter, RuntimeFolder
+from .remains import kill_remains
 from .reserved import ReservedSandbox
 from .watcher import INTERVAL, ProcessTree, pinned
 
@@ -71,6 +72,8 @@ class BubblewrapSandbox(ReservedSandbox):
                 self._cgroup = Cgroup(hierarchies, self._id)
                 self._cgroup.create(limits)
             except (OSError, ValueError) as error:
+                if self._cgroup is not None:
+                    self._cgroup.remove()
                 self._release()
                 raise SandboxUnavailable({"bubblewrap": str(error)}) from None
 
@@ -132,7 +135,14 @@ class BubblewrapSandbox(ReservedSandbox):
         if self._closed:
             return
         self._closed = True
-        await self.kill()
+        try:
+            await self.kill()
+        except asyncio.CancelledError:
+            # SAFETY: it lives: nobody else may get its uid before it is dead.
+            if self._supervising is not None:
+                self._supervising.add_done_callback(lambda _: self._release())
+            raise
+        await self._remove_cgroup()
         self._release()
 
     def _chain(self, listed: int) -> list[str]:
@@ -170,6 +180,9 @@ class BubblewrapSandbox(ReservedSandbox):
             inner = await self._find_inner(status, outer)
             if inner >= 0:
                 await until_readable(inner)
+            else:
+                # bwrap died before it named its child, which may wait for it for ever.
+                kill_remains(self.uid)
             if not await until_readable(outer, REAP_SECONDS):
                 process.kill()
                 await until_readable(outer)
@@ -268,11 +281,15 @@ class BubblewrapSandbox(ReservedSandbox):
             return ExitCause.EXITED
         return ExitCause.KILLED if self._killed else ExitCause.LOST
 
-    def _release(self) -> None:
-        if self._cgroup is not None:
+    async def _remove_cgroup(self) -> None:
+        if self._cgroup is None:
+            return
+        for _ in range(REMOVE_TRIES):
             self._cgroup.kill()
-            self._cgroup.remove()
-        super()._release()
+            if self._cgroup.remove():
+                return
+            await asyncio.sleep(REMOVE_PAUSE)
+        log.error("the cgroup of sandbox %s is left to the reaper", self._id)
 
 
 def _memory_file(data: bytes) -> int:

@@ -20,6 +20,10 @@ from .folders import leftovers
 NAME = "limbeck"
 """The parent of all our cgroups, in each hierarchy."""
 
+REMOVE_TRIES = 200
+REMOVE_PAUSE = 0.005
+"""Seconds; the dead leave their cgroup a moment after their end."""
+
 _PERIOD = 100_000
 _V1_CONTROLLERS = ("memory", "pids", "cpu", "cpuacct")
 
@@ -87,19 +91,16 @@ class Cgroup:
                 os.kill(pid, signal.SIGKILL)
 
     def remove(self) -> bool:
-        """Remove it; whether it is gone. A cgroup with a dying process takes a moment."""
+        """Remove it; whether it is gone. One with a dying process takes a moment: try again."""
+        gone = True
         for folder in set(self._folders.values()):
-            for _ in range(50):
-                try:
-                    folder.rmdir()
-                except FileNotFoundError:
-                    pass
-                except OSError:
-                    self.kill()
-                    time.sleep(0.005)
-                    continue
-                break
-        return not any(folder.exists() for folder in self._folders.values())
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                pass
+            except OSError:
+                gone = False
+        return gone
 
     def _members(self) -> Iterator[int]:
         for path in self.procs_files():
@@ -156,8 +157,11 @@ def reap(hierarchies: Hierarchies) -> list[str]:
     }
     for name in names:
         cgroup = Cgroup(hierarchies, name)
-        cgroup.kill()
-        cgroup.remove()
+        for _ in range(REMOVE_TRIES):
+            cgroup.kill()
+            if cgroup.remove():
+                break
+            time.sleep(REMOVE_PAUSE)
     return sorted(names)
 
 
