@@ -10,7 +10,8 @@ import asyncio
 import functools
 import os
 import socket
-from collections.abc import Callable, Hashable
+import time
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..bridge.threads import DaemonPool
 from ..runtime.errors import ConfigurationError, SandboxUnavailable
 from . import image
 from .backend import Limits
-from .docker_sandbox import OWNER_LABEL, DockerSandbox
+from .docker_sandbox import DEADLINE_LABEL, OWNER_LABEL, DockerSandbox
 from .folders import reap_folders
 from .owner import is_alive
 from .provision import RuntimeFolder, examine, prepare_runtime, reachable_python
@@ -156,13 +157,16 @@ class DockerBackend:
         )
 
     async def reap(self) -> list[str]:
-        """Remove containers and folders whose owner is dead: the containers' names."""
+        """Remove containers and folders whose owner is dead, or whose time is over.
+
+        Returns the containers' names.
+        """
         await self.daemon.connect()
         reap_folders()
         removed = []
         found = await self.daemon.ask("containers", all=True, filters={"label": OWNER_LABEL})
         for container in found:
-            if not is_alive(container["Labels"].get(OWNER_LABEL, "")):
+            if _is_left_over(container["Labels"]):
                 await self.daemon.ask("remove_container", container["Id"], force=True, v=True)
                 removed.append(container["Names"][0].lstrip("/"))
         return removed
@@ -206,6 +210,13 @@ class DockerBackend:
             return f"the image {self._image} is of another version of limbeck.\n{mend}"
         await self.reap()
         return None
+
+
+def _is_left_over(labels: Mapping[str, str]) -> bool:
+    """Whether nobody can still want a container."""
+    deadline = labels.get(DEADLINE_LABEL, "")
+    overdue = deadline.isdigit() and int(deadline) < time.time()
+    return overdue or not is_alive(labels.get(OWNER_LABEL, ""))
 
 
 def _build(declaration: image.Declaration) -> tuple[RuntimeFolder, bytes]:

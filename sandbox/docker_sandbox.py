@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import time
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,6 +25,12 @@ from .reserved import ReservedSandbox
 
 OWNER_LABEL = "io.limbeck.owner"
 SANDBOX_LABEL = "io.limbeck.sandbox"
+DEADLINE_LABEL = "io.limbeck.deadline"
+"""Seconds since the epoch; whoever finds a container later may remove it, whoever owns it."""
+
+LONGEST_WAIT = 3_600.0
+"""Seconds beside the wall limit that a container may live: in the pool, and while people are asked.
+"""
 
 CPU_INTERVAL = 0.25
 KEPT_BYTES = 8 * 1024
@@ -138,7 +145,11 @@ class DockerSandbox(ReservedSandbox):
             "AttachStderr": True,
             "Tty": False,
             "NetworkDisabled": True,
-            "Labels": {OWNER_LABEL: this_process(), SANDBOX_LABEL: self._id},
+            "Labels": {
+                OWNER_LABEL: this_process(),
+                SANDBOX_LABEL: self._id,
+                DEADLINE_LABEL: str(int(time.time() + LONGEST_WAIT + limits.wall)),
+            },
             "HostConfig": self._host_config(limits),
         }
 

@@ -49,12 +49,15 @@ class OutputListener:
 
     async def drain(self) -> None:
         """Read what the dead sandbox has left in its sockets, and close them."""
-        if self._accepting is not None:
-            self._accepting.cancel()
         if self._reading:
             await asyncio.wait(self._reading, timeout=DRAIN_SECONDS)
-        for task in self._reading:
+        tasks = [*self._reading, *([self._accepting] if self._accepting is not None else [])]
+        for task in tasks:
             task.cancel()
+        if tasks:
+            # Before their sockets are closed: the loop forgets a cancelled read a moment later, by
+            # its descriptor's number, which may be somebody else's by then.
+            await asyncio.wait(tasks)
         self._socket.close()
         self._printout.close()
 

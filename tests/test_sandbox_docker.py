@@ -15,6 +15,8 @@ from limbeck.sandbox import docker as backend
 from limbeck.sandbox.auto import AutoBackend
 from limbeck.sandbox.bubblewrap import BubblewrapBackend
 from limbeck.sandbox.docker import DockerBackend
+from limbeck.sandbox.docker_sandbox import DEADLINE_LABEL, OWNER_LABEL
+from limbeck.sandbox.owner import this_process
 
 PROBLEM = None if os.environ.get("CI") else asyncio.run(DOCKER.check())
 needs_docker = pytest.mark.skipif(PROBLEM is not None, reason=str(PROBLEM))
@@ -134,3 +136,35 @@ def test_auto_takes_docker_when_it_works() -> None:
     result = execute("print(1)", backend=AutoBackend([DockerBackend(), BubblewrapBackend()]))
     assert result.sandbox.backend == "docker"
     assert result.sandbox.image.startswith("limbeck:")
+
+
+@needs_docker
+def test_the_reaper_takes_the_dead_s_and_the_overdue_and_nobody_else_s() -> None:
+    here = this_process()
+    pid = here.split()[0]
+    later, before = str(int(time.time()) + 600), str(int(time.time()) - 1)
+    wanted = {
+        (here, later): True,
+        (here, before): False,
+        (f"{pid} 1", later): False,
+        (f"{pid} 1 17", later): True,  # Of another namespace: nobody here knows.
+        (f"{pid} 1 17", before): False,
+        ("", ""): False,
+    }
+    docker = DockerBackend()
+    assert asyncio.run(docker.check()) is None
+    made = {}
+    for owner, deadline in wanted:
+        labels = ["--label", f"{OWNER_LABEL}={owner}", "--label", f"{DEADLINE_LABEL}={deadline}"]
+        created = subprocess.run(
+            ["docker", "create", *labels, docker.image], capture_output=True, text=True, check=True
+        )
+        made[owner, deadline] = created.stdout.strip()
+    try:
+        asyncio.run(docker.reap())
+        left = subprocess.run(
+            ["docker", "ps", "-aq", "--no-trunc"], capture_output=True, text=True, check=True
+        ).stdout.split()
+        assert {key: container in left for key, container in made.items()} == wanted
+    finally:
+        subprocess.run(["docker", "rm", "-f", *made.values()], capture_output=True)
