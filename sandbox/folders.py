@@ -11,8 +11,10 @@ BASE/            0711, ours
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
+import time
 from pathlib import Path
 
 from ..runtime.errors import ConfigurationError
@@ -23,7 +25,11 @@ from .owner import is_alive, this_process
 MAX_SOCKET_PATH = 100
 """Bytes; the kernel takes 107."""
 
+NO_OWNER_SECONDS = 60.0
+"""How long a folder may be without its owner written down."""
+
 _OWNER = "owner"
+_ID = re.compile(r"[0-9a-f]{8}\Z")
 
 
 def base_folder() -> Path:
@@ -46,9 +52,18 @@ def base_folder() -> Path:
 
 
 def make_folder(sandbox_id: str) -> HostFolder:
-    """The folder of a new sandbox, with its owner written down first."""
+    """The folder of a new sandbox, with its owner written down first. Raises OSError."""
     folder = HostFolder(base_folder() / sandbox_id)
     folder.root.mkdir(mode=0o700)
+    try:
+        _furnish(folder)
+    except OSError:
+        remove_folder(folder)
+        raise
+    return folder
+
+
+def _furnish(folder: HostFolder) -> None:
     # SAFETY: whole or not there: who reads half an owner would take the sandbox for a leftover.
     (folder.root / "owner.new").write_text(this_process())
     (folder.root / "owner.new").rename(folder.root / _OWNER)
@@ -59,7 +74,6 @@ def make_folder(sandbox_id: str) -> HostFolder:
     folder.data.chmod(0o755)
     folder.bridge.chmod(0o711)
     folder.root.chmod(0o711)
-    return folder
 
 
 def remove_folder(folder: HostFolder) -> None:
@@ -69,15 +83,19 @@ def remove_folder(folder: HostFolder) -> None:
 
 def leftovers() -> list[str]:
     """Ids of sandboxes whose owner is dead."""
-    found = []
-    for path in base_folder().iterdir():
-        try:
-            if path.is_dir() and not is_alive((path / _OWNER).read_text()):
-                found.append(path.name)
-        except FileNotFoundError:
-            # Not one of ours, or just being made or removed.
-            continue
-    return found
+    return [path.name for path in base_folder().iterdir() if _ID.match(path.name) and _dead(path)]
+
+
+def _dead(path: Path) -> bool:
+    try:
+        return not is_alive((path / _OWNER).read_text())
+    except FileNotFoundError:
+        pass
+    try:
+        # Without an owner: just being made or removed, unless it is old.
+        return time.time() - path.lstat().st_mtime > NO_OWNER_SECONDS
+    except FileNotFoundError:
+        return False
 
 
 def reap_folders() -> list[str]:

@@ -1,5 +1,6 @@
 """Host folders: whose they are, who may look in, and what is taken for a leftover."""
 
+import os
 import shutil
 import stat
 
@@ -53,6 +54,16 @@ def test_a_folder_in_the_making_is_no_leftover(box: str, monkeypatch) -> None:
 def test_a_dead_process_s_folder_is_a_leftover(box: str) -> None:
     folder = folders.make_folder(box)
     (folder.root / "owner").write_text("1 12345678901")
+    assert folders.leftovers() == [box]
+
+
+def test_a_folder_that_lost_its_owner_is_one_when_it_is_old(box: str) -> None:
+    folder = folders.make_folder(box)
+    (folder.root / "owner").unlink()
+    (folders.base_folder() / "uids").mkdir()
+    assert folders.leftovers() == []
+    for path in (folder.root, folders.base_folder() / "uids"):
+        os.utime(path, (1, 1))
     assert folders.leftovers() == [box]
 
 
