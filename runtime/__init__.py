@@ -1,1 +1,4 @@
-"""Ground floor: the one folder that goes into the sandbox. Standard library and grpcio only."""
+"""Ground floor: the one folder that goes into the sandbox.
+
+The standard library and RestrictedPython only.
+"""

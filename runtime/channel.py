@@ -1,97 +1,114 @@
 """The sandbox's side of the bridge: one stream, opened while the sandbox is still warm.
 
-Any thread may call. Calls that wait to be sent together travel in one message; a reader thread
-hands each answer to its waiter. Nothing here is trusted by the host: every check is the host's.
+Ordinary gRPC on the wire, spoken by a few hundred lines of our own (http2.py, codec.py): the
+library's import would be most of a sandbox's start, and its threads most of a call. Any thread may
+call; what waits to be sent together travels in one message; whoever waits reads (turns.py).
+Nothing here is trusted by the host: every check is the host's.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import platform
+import os
+import socket
+import sys
 import threading
 from collections import deque
-from collections.abc import Iterator
-from queue import SimpleQueue
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import grpc
-
-from . import payload
+from . import codec, payload
+from .codec import Job, Result
 from .errors import BridgeClosed, InvalidArguments, from_wire
+from .http2 import GrpcStream, StreamEnded
+from .turns import Inbox, Turns
 from .wire import ATTACH, MAX_ANSWER, MAX_MESSAGE, PROTOCOL
-from .wire_pb2 import Credit, Done, FromHost, FromSandbox, Hello, Job, ToolCall, ToolResult
 
-_OPTIONS = [
-    ("grpc.http2.bdp_probe", 0),
-    ("grpc.http2.ping_timeout_ms", 2147483647),
-    ("grpc.max_receive_message_length", MAX_ANSWER),
-    ("grpc.max_send_message_length", MAX_MESSAGE),
-    ("grpc.use_local_subchannel_pool", 1),
-    ("grpc.enable_retries", 0),
-]
+IDLE_SECONDS = 0.05
+"""How long a worker waits for its job before it takes its time."""
+
+_END = None
+"""In an inbox: the stream is over."""
 
 
 class Channel:
     """The stream to the host: `wait_for_job` once, then `call` and `stream` from any thread."""
 
     def __init__(self, address: str, gate: str) -> None:
-        """Connect and say Hello; `gate` is the fingerprint of the policy on this side."""
-        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
-        self._outbox = _Outbox()
-        hello = Hello(protocol=PROTOCOL, python=platform.python_version(), gate=gate)
-        self._outbox.put(FromSandbox(hello=hello))
-        attach = self._channel.stream_stream(
-            ATTACH,
-            request_serializer=FromSandbox.SerializeToString,
-            response_deserializer=FromHost.FromString,
-        )
-        self._answers = attach(self._outbox)
-        self._waiting: dict[int, SimpleQueue[ToolResult | None]] = {}
+        """Connect and say Hello; `gate` is the fingerprint of the policy on this side.
+
+        Raises BridgeClosed when nobody listens.
+        """
+        self._jobs: Inbox = Inbox()
+        self._waiting: dict[int, Inbox] = {}
+        self._blocked: deque[Inbox] = deque()
+        self._turns = Turns(self._read)
+        self._outbox: deque[bytes] = deque()
+        self._sending = threading.Lock()
         self._ids = itertools.count(1)
-        self._ended = False
+        self._token = b""
         self._max_arguments = 0
         self._room = threading.Semaphore(1)
-
-    def wait_for_job(self) -> Job:
-        """Block until the host sends the job, answer its pings; then start to serve answers.
-
-        Raises BridgeClosed when the host ends the stream instead.
-        """
+        self._ended = False
+        connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            while (message := next(self._answers)).ping:
-                self._outbox.put(FromSandbox(pong=True))
-        except (grpc.RpcError, StopIteration):
+            connected.connect(address.removeprefix("unix:"))
+            self._stream = GrpcStream(
+                connected,
+                ATTACH,
+                deliver=self._hear,
+                opened=self._wake_senders,
+                max_message=MAX_ANSWER,
+            )
+        except (OSError, StreamEnded):
+            connected.close()
             raise BridgeClosed from None
-        job: Job = message.job
-        self._outbox.token = job.token
+        os.register_at_fork(after_in_child=self._forked)
+        python = ".".join(map(str, sys.version_info[:3]))
+        self._put(codec.hello(PROTOCOL, python, gate))
+
+    def wait_for_job(self, idle: Callable[[], object] = int) -> Job:
+        """Block until the host sends the job; answer its pings meanwhile.
+
+        `idle` is called once, when there is time: no job came at once. Raises BridgeClosed when the
+        host ends the stream instead.
+        """
+        while self._jobs.empty() and self._stream.is_readable(IDLE_SECONDS):
+            self._read()
+        if self._jobs.empty():
+            idle()
+        while True:
+            job = self._turns.wait(self._jobs)
+            if job is _END:
+                raise BridgeClosed
+            if isinstance(job, Job):
+                break
+            self._put(codec.PONG)
+        self._token = codec.token(job.token)
         self._max_arguments = job.max_arguments
         self._room = threading.Semaphore(job.max_inflight)
-        threading.Thread(target=self._read, name="limbeck-bridge", daemon=True).start()
         return job
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         """Call one tool: its value, or its error raised by its class."""
         with self._room:
-            call_id, inbox = self._send(tool, arguments)
+            call_id, inbox = self._ask(tool, arguments)
             try:
-                answer = inbox.get()
+                answer = self._turns.wait(inbox)
             finally:
                 self._waiting.pop(call_id, None)
-        if answer is None:
-            raise BridgeClosed(tool)
-        if answer.error:
-            raise from_wire(json.loads(answer.error))
-        return payload.decode(answer.value)
+        return self._value(tool, answer)
 
     def stream(self, tool: str, arguments: dict[str, Any]) -> Iterator[Any]:
         """Call a streamed tool: its rows, one by one, never more than a few messages ahead."""
-        call_id, inbox = self._send(tool, arguments)
+        call_id, inbox = self._ask(tool, arguments)
         finished = False
         try:
             while True:
-                answer = inbox.get()
-                if answer is None:
+                answer = self._turns.wait(inbox)
+                if answer is _END:
+                    finished = True
                     raise BridgeClosed(tool)
                 finished = answer.last or bool(answer.error)
                 for row in answer.rows:
@@ -100,24 +117,30 @@ class Channel:
                     raise from_wire(json.loads(answer.error))
                 if finished:
                     return
-                self._outbox.put(FromSandbox(credits=[Credit(id=call_id, parts=1)]))
+                self._put(codec.credit(call_id, 1))
         finally:
             self._waiting.pop(call_id, None)
             if not finished:
-                self._outbox.put(FromSandbox(cancels=[call_id]))
+                self._put(codec.cancels([call_id]))
 
     def done(self, exit_code: int, error: dict[str, Any] | None) -> None:
         """Report the script's end; the host kills the sandbox after that."""
         data = b"" if error is None else json.dumps(error).encode()
-        self._outbox.put(FromSandbox(done=Done(exit_code=exit_code, error=data)))
+        self._put(codec.done(exit_code, data))
 
     def close(self) -> None:
         """End the stream; every waiting call raises BridgeClosed."""
-        self._channel.close()
+        self._stream.close()
 
-    def _send(
-        self, tool: str, arguments: dict[str, Any]
-    ) -> tuple[int, SimpleQueue[ToolResult | None]]:
+    def _value(self, tool: str, answer: Result | None) -> Any:
+        if answer is _END:
+            raise BridgeClosed(tool)
+        if answer.error:
+            raise from_wire(json.loads(answer.error))
+        return payload.decode(answer.value)
+
+    def _ask(self, tool: str, arguments: dict[str, Any]) -> tuple[int, Inbox]:
+        """Send one call; where its answer will be."""
         try:
             data = payload.encode(arguments)
         except payload.PayloadError as error:
@@ -125,52 +148,76 @@ class Channel:
         if len(data) > self._max_arguments:
             problem = f"{len(data):,} bytes in all, the limit is {self._max_arguments:,}"
             raise InvalidArguments(tool, [problem])
-        call_id = next(self._ids)
-        inbox: SimpleQueue[ToolResult | None] = SimpleQueue()
+        call_id, inbox = next(self._ids), Inbox()
         self._waiting[call_id] = inbox
         if self._ended:
-            inbox.put(None)
-        self._outbox.put(FromSandbox(calls=[ToolCall(id=call_id, tool=tool, arguments=data)]))
+            self._turns.give(inbox, _END)
+        self._put(codec.call(call_id, tool, data))
         return call_id, inbox
+
+    def _put(self, part: bytes) -> None:
+        """Send a part, with what other threads have put meanwhile."""
+        self._outbox.append(part)
+        with self._sending:
+            while self._outbox:
+                try:
+                    self._send(self._take())
+                except StreamEnded:
+                    self._end()
+                    return
+
+    def _take(self) -> bytes:
+        parts, size = [self._outbox.popleft()], 0
+        while self._outbox and size + len(self._outbox[0]) < MAX_MESSAGE // 2:
+            size += len(self._outbox[0])
+            parts.append(self._outbox.popleft())
+        return b"".join((self._token, *parts))
+
+    def _send(self, message: bytes) -> None:
+        """Send one message, its size before it, as the windows allow."""
+        rest = memoryview(b"\0" + len(message).to_bytes(4, "big") + message)
+        while rest:
+            sent = self._stream.send_some(rest)
+            rest = rest[sent:]
+            if not sent:
+                # The host reads no more for now: read, or let read, until it has room.
+                inbox = Inbox()
+                self._blocked.append(inbox)
+                # It may have grown before we stood in the queue.
+                rest = rest[self._stream.send_some(rest) :]
+                if rest:
+                    self._turns.wait(inbox)
 
     def _read(self) -> None:
         try:
-            for message in self._answers:
-                for result in message.results:
-                    inbox = self._waiting.get(result.id)
-                    if inbox is not None:
-                        inbox.put(result)
-        except grpc.RpcError:
-            pass  # The host ended the stream; the waiters below are told.
+            self._stream.pump()
+        except (StreamEnded, codec.CodecError):
+            self._end()
+
+    def _hear(self, data: bytes) -> None:
+        message = codec.read_from_host(data)
+        for result in message.results:
+            inbox = self._waiting.get(result.id)
+            if inbox is not None:
+                self._turns.give(inbox, result)
+        if message.job is not None or message.ping:
+            self._turns.give(self._jobs, message.job or message.ping)
+
+    def _wake_senders(self) -> None:
+        while self._blocked:
+            self._turns.give(self._blocked.popleft(), True)
+
+    def _end(self) -> None:
         self._ended = True
-        for inbox in list(self._waiting.values()):
-            inbox.put(None)
+        self._stream.close()
+        for inbox in [self._jobs, *list(self._waiting.values())]:
+            self._turns.give(inbox, _END)
+        self._wake_senders()
 
-
-class _Outbox:
-    """The request iterator of the stream: what waits together is sent together."""
-
-    def __init__(self) -> None:
-        self.token = b""
-        self._ready: deque[FromSandbox] = deque()
-        self._some = threading.Semaphore(0)
-
-    def put(self, message: FromSandbox) -> None:
-        self._ready.append(message)
-        self._some.release()
-
-    def __iter__(self) -> Iterator[FromSandbox]:
-        return self
-
-    def __next__(self) -> FromSandbox:
-        self._some.acquire()
-        message = self._ready.popleft()
-        size = message.ByteSize()
-        while self._ready and size + self._ready[0].ByteSize() < MAX_MESSAGE // 2:
-            if not self._some.acquire(blocking=False):
-                break
-            more = self._ready.popleft()
-            size += more.ByteSize()
-            message.MergeFrom(more)
-        message.token = self.token
-        return message
+    def _forked(self) -> None:
+        """A child of the script's: the stream is its parent's, its own calls find it closed."""
+        self._stream.abandon()
+        self._turns.reset()
+        self._sending = threading.Lock()
+        self._room = threading.Semaphore(64)
+        self._ended = True

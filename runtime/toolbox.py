@@ -10,7 +10,6 @@ import difflib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
 from typing import Any
@@ -41,7 +40,9 @@ def install(folder: str, channel: Channel) -> None:
     sys.meta_path.insert(0, _StubFinder(folder, names, channel))
 
 
-class _StubFinder(MetaPathFinder, Loader):
+class _StubFinder:
+    """Finder and loader in one, without their base classes: those are slow to import."""
+
     def __init__(self, folder: str, names: list[str], channel: Channel) -> None:
         self._folder = folder
         self._names = names
@@ -52,8 +53,12 @@ class _StubFinder(MetaPathFinder, Loader):
         if package != "tools":
             return None
         if name in ("", "_bridge") or name in self._names:
-            return ModuleSpec(fullname, self, is_package=not name)
+            loader: Any = self  # A loader in all but its base class.
+            return ModuleSpec(fullname, loader, is_package=not name)
         raise _unknown(name, self._names)
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """None: an ordinary module."""
 
     def exec_module(self, module: ModuleType) -> None:
         name = module.__name__.partition(".")[2]

@@ -126,7 +126,6 @@ def _environment() -> Iterator[str]:
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "MALLOC_ARENA_MAX": "2",
-        "GRPC_ENABLE_FORK_SUPPORT": "0",
         "HOME": "/workspace",
         "LANG": "C.UTF-8",
         "TZ": "UTC",

@@ -21,7 +21,6 @@ from .cgroup import REMOVE_PAUSE, REMOVE_TRIES, Cgroup, Hierarchies
 from .pipes import PipeReader, until_readable
 from .process_one import ProcessOneReport
 from .provision import Interpreter, RuntimeFolder
-from .remains import kill_remains
 from .reserved import ReservedSandbox
 from .watcher import INTERVAL, ProcessTree, pinned
 
@@ -181,8 +180,10 @@ class BubblewrapSandbox(ReservedSandbox):
             if inner >= 0:
                 await until_readable(inner)
             else:
-                # bwrap died before it named its child, which may wait for it for ever.
-                kill_remains(self.uid)
+                # bwrap died before it named its child, which may wait for it for ever; it is in
+                # the group of the dead one, whose number nobody else gets before it is reaped.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
             if not await until_readable(outer, REAP_SECONDS):
                 process.kill()
                 await until_readable(outer)

