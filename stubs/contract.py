@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import ConfigDict, Field, TypeAdapter, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.fields import FieldInfo
 
 from ..runtime.errors import ConfigurationError
 from .context import ToolContext
 from .docstring import read_docstring
+from .strict import Reader
 from .typeddicts import twin
 
 
@@ -45,7 +46,7 @@ class Contract:
     always: frozenset[str]
     """Parameters without a default of Python's own: the model's default is handed over."""
     context_parameter: str | None
-    model: type[BaseModel]
+    reader: Reader
     adapter: TypeAdapter[Any]
     """Of the result, or of one row."""
     input_schema: dict[str, Any]
@@ -102,7 +103,7 @@ def derive(function: Callable[..., Any], tool: str) -> Contract:
         parameters=tuple(parameters),
         always=frozenset(always),
         context_parameter=context_parameter,
-        model=model,
+        reader=Reader(model),
         adapter=adapter,
         input_schema=_tidy(input_schema),
         output_schema=None if output_schema is None else _tidy(output_schema),

@@ -12,14 +12,12 @@ One source of truth: the function. Name, description, input and output schema co
 from __future__ import annotations
 
 import inspect
-import keyword
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Self, TypeVar, overload
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from ..runtime import payload
@@ -28,12 +26,11 @@ from .context import ToolContext as ToolContext
 from .contract import Contract, derive
 from .contract import HandlerKind as HandlerKind
 from .effect import Effect as Effect
+from .names import member_name, module_name, parameter_names
 from .problems import told
+from .strict import Reader
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-RESERVED = frozenset({"search", "describe", "call_many", "emit", "aio", "help"})
-"""Names of helpers in the `tools` package; a toolset of that name gets a trailing `_`."""
 
 APPROVALS = ("default", "allow", "ask", "deny")
 
@@ -81,7 +78,7 @@ class Tool:
     parameters: tuple[str, ...]
     always: frozenset[str] = frozenset()
     """Parameters that are handed over even when they were not sent."""
-    model: type[BaseModel] = field(repr=False)
+    reader: Reader = field(repr=False)
     adapter: TypeAdapter[Any] = field(repr=False)
 
     def read_arguments(self, raw: bytes) -> dict[str, Any]:
@@ -90,22 +87,24 @@ class Tool:
         "123" is never 123. Raises InvalidArguments with every fault at once.
         """
         try:
-            value = payload.decode_strict(raw)
+            arguments = self.reader.read(raw)
         except payload.PayloadError as error:
-            raise InvalidArguments(self.spec.qualified, [str(error)], self.parameters) from None
-        if b'"$' in raw:
-            raw = to_json(value, bytes_mode="base64")
-        try:
-            # JSON mode: a datetime is its ISO text, an Enum its value, a model its dict.
-            arguments = self.model.model_validate_json(raw, strict=True)
+            raise self._misfit([str(error)]) from None
         except ValidationError as error:
-            raise InvalidArguments(self.spec.qualified, told(error), self.parameters) from None
+            raise self._misfit(told(error, names=self._shown())) from None
         sent = arguments.model_fields_set
         return {
             name: getattr(arguments, f"p{index}")
             for index, name in enumerate(self.parameters)
             if f"p{index}" in sent or name in self.always
         }
+
+    def _shown(self) -> dict[str, str]:
+        """The parameters as the script's author sees them, by the names on the wire."""
+        return parameter_names(self.parameters)
+
+    def _misfit(self, problems: list[str]) -> InvalidArguments:
+        return InvalidArguments(self.spec.qualified, problems, list(self._shown().values()))
 
     def write_result(self, value: Any) -> bytes:
         """The payload of a handler's value, checked against the declared type.
@@ -274,28 +273,6 @@ def tool(function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
     return decorate if function is None else decorate(function)
 
 
-def module_name(name: str) -> str:
-    """A toolset's name as a module's: reserved names get a trailing `_`."""
-    made = member_name(name)
-    if made in RESERVED or made in sys.stdlib_module_names:
-        return f"{made}_"
-    return made
-
-
-def member_name(name: str) -> str:
-    """A tool's name as an identifier: other characters become `_`, keywords get one behind."""
-    made = "".join(
-        character if character == "_" or character.isalnum() else "_" for character in name
-    ).lstrip("_")
-    if made[:1].isdigit():
-        made = f"n{made}"
-    if not made.isidentifier():
-        raise ConfigurationError(
-            repr(name)[:80], "it is not a name", "use letters, digits and underscores."
-        )
-    return f"{made}_" if keyword.iskeyword(made) or keyword.issoftkeyword(made) else made
-
-
 def _tool(spec: ToolSpec, function: Callable[..., Any], contract: Contract) -> Tool:
     return Tool(
         spec=spec,
@@ -304,7 +281,7 @@ def _tool(spec: ToolSpec, function: Callable[..., Any], contract: Contract) -> T
         context_parameter=contract.context_parameter,
         parameters=contract.parameters,
         always=contract.always,
-        model=contract.model,
+        reader=contract.reader,
         adapter=contract.adapter,
     )
 

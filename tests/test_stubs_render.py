@@ -14,7 +14,8 @@ from limbeck import Catalog, Toolset
 from limbeck.stubs.catalog import ToolsetView
 from limbeck.stubs.contract import HandlerKind
 from limbeck.stubs.describe import describe
-from limbeck.stubs.render import parameter_names, render_bridge, render_catalog, render_toolset
+from limbeck.stubs.names import parameter_names
+from limbeck.stubs.render import render_bridge, render_catalog, render_toolset
 from limbeck.stubs.tool import Effect, Tool, ToolSpec
 
 JSON = st.recursive(
@@ -58,7 +59,7 @@ def _view(input_schema: Any, output_schema: Any = None, **spec: Any) -> ToolsetV
     )  # fmt: skip
     tool = Tool(
         spec=made, handler=print, kind=HandlerKind.PLAIN, context_parameter=None, parameters=(),
-        model=None, adapter=None,
+        reader=None, adapter=None,
     )  # type: ignore[arg-type]  # fmt: skip
     return ToolsetView(name="box", description="", tools=(tool,))
 
@@ -149,6 +150,59 @@ def test_recursion_becomes_a_typed_dict_that_names_itself() -> None:
     assert "children: NotRequired[list[Node]]" in source
     loop = {"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}, "$ref": "#/$defs/A"}
     assert "-> Any:" in render_toolset(_view({}, loop))
+
+
+def _two(first: Any, second: Any) -> str:
+    """The module of two tools with the results given."""
+    views = [_view({}, first, name="one"), _view({}, second, name="two")]
+    return render_toolset(
+        ToolsetView(name="box", description="", tools=tuple(view.tools[0] for view in views))
+    )
+
+
+def _behind(target: Any, **more: Any) -> Any:
+    properties = {"item": {"$ref": "#/$defs/Item"}}
+    return {"type": "object", "properties": properties, "$defs": {"Item": target, **more}}
+
+
+def test_schemas_that_differ_behind_a_reference_are_two() -> None:
+    source = _two(_behind({"type": "integer"}), _behind({"type": "string"}))
+    assert "item: NotRequired[int]" in source
+    assert "item: NotRequired[str]" in source
+    assert "def one() -> OneResult:" in source
+    assert "def two() -> TwoResult:" in source
+    same = _two(_behind({"type": "integer"}), _behind({"type": "integer"}))
+    assert "def two() -> OneResult:" in same
+
+
+def test_recursive_schemas_that_differ_far_behind_a_reference_are_two() -> None:
+    def tree(leaf: str) -> Any:
+        far = {"type": "object", "properties": {"leaf": {"type": leaf}}}
+        item = {
+            "type": "object",
+            "properties": {"next": {"$ref": "#/$defs/Item"}, "far": {"$ref": "#/$defs/Far"}},
+        }
+        return _behind(item, Far=far)
+
+    source = _two(tree("integer"), tree("string"))
+    assert "leaf: NotRequired[int]" in source
+    assert "leaf: NotRequired[str]" in source
+    assert "next: NotRequired[Item]" in source
+    assert "next: NotRequired[Item2]" in source
+    assert _two(tree("integer"), tree("integer")).count("class ") == 3
+
+
+def test_a_reference_names_its_target_as_a_web_address_does() -> None:
+    schema = {"$ref": "#/$defs/A%20B~1C", "$defs": {"A B/C": {"type": "integer"}}}
+    assert "-> int:" in render_toolset(_view({}, schema))
+
+
+def test_a_schema_deeper_than_any_stack_becomes_any() -> None:
+    schema: Any = {"type": "integer", "minimum": 1}
+    for _ in range(20_000):
+        schema = {"type": "array", "items": schema, "minItems": 1}
+    deep = {"type": "object", "properties": {"a": schema}}
+    assert "Any" in render_toolset(_view({"properties": {"a": schema}}, deep))
 
 
 def test_keys_that_are_no_names_make_a_functional_typed_dict() -> None:
