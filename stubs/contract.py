@@ -22,6 +22,7 @@ from pydantic.fields import FieldInfo
 from ..runtime.errors import ConfigurationError
 from .context import ToolContext
 from .docstring import read_docstring
+from .handler import docstring_of, function_of, parameters_of
 from .strict import Reader
 from .typeddicts import twin
 
@@ -69,14 +70,14 @@ _ROW_TYPES = (
 
 def derive(function: Callable[..., Any], tool: str) -> Contract:
     """Read a function's contract. Raises ConfigurationError, which names tool and parameter."""
-    kind = _kind(function)
-    hints = _hints(function, tool)
-    doc = read_docstring(function)
+    kind = _kind(function_of(function))
+    hints = _hints(function_of(function), tool)
+    doc = read_docstring(docstring_of(function))
     parameters: list[str] = []
     context_parameter: str | None = None
     fields: dict[str, Any] = {}
     always: list[str] = []
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in parameters_of(function, tool):
         annotation = hints.get(parameter.name, Any)
         if _is_context(annotation):
             context_parameter = parameter.name
