@@ -110,10 +110,10 @@ def spool_folder() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "limbeck" / "printouts"
 
 
-def tidy_spool(folder: Path, quota: int) -> list[str]:
+def tidy_spool(folder: Path, quota: int, just_written: Path | None = None) -> list[str]:
     """Remove printouts over 30 days old, then the oldest while all together are over `quota` bytes.
 
-    One that is being written is locked by its writer, in whatever process, and stays. What could
+    `just_written` stays: its result has not been read yet. One that is being written is locked by its writer, in whatever process, and stays. What could
     not be removed is told.
     """
     horizon = time.time() - EXPIRY_SECONDS
@@ -123,6 +123,8 @@ def tidy_spool(folder: Path, quota: int) -> list[str]:
     for written, size, path in files:
         if written >= horizon and total <= quota:
             break
+        if path == just_written:
+            continue
         try:
             if _remove_unused(path):
                 total -= size

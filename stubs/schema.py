@@ -23,6 +23,10 @@ MAX_LITERALS = 50
 """Values of one enum that are written out; more are told as their type."""
 
 
+MAX_OPTIONS = 50
+"""Types of one union; more is Any. Each is a level of the parser's stack."""
+
+
 @dataclass(frozen=True, slots=True)
 class Name:
     """A plain name: int, Any, None, or a TypedDict's."""
@@ -183,7 +187,7 @@ def either(options: Any) -> Expression:
     for option in options:
         flat.extend(option.options if isinstance(option, Either) else (option,))
     unique = list(dict.fromkeys(flat))
-    if ANY in unique or not unique:
+    if ANY in unique or not unique or len(unique) > MAX_OPTIONS:
         return ANY
     ordered = [option for option in unique if option != NONE]
     ordered += [NONE] if NONE in unique else []

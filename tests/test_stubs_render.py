@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limbeck import Catalog, Toolset
+from limbeck import Catalog, ConfigurationError, Toolset
+from limbeck.runtime import gate
+from limbeck.stubs import render
 from limbeck.stubs.catalog import ToolsetView
 from limbeck.stubs.contract import HandlerKind
 from limbeck.stubs.describe import describe
-from limbeck.stubs.names import parameter_names
+from limbeck.stubs.names import member_name, parameter_names
 from limbeck.stubs.render import render_bridge, render_catalog, render_toolset
 from limbeck.stubs.tool import Effect, Tool, ToolSpec
 
@@ -323,3 +325,95 @@ def test_tools_may_be_named_like_anything_that_a_module_uses() -> None:
     exec(compile(body, "<stub>", "exec"), namespace)
     namespace["read"](["a"])
     assert sent == [("box.read", {"names": ["a"], "more": None})]
+
+
+NAMES = st.text(max_size=10) | st.sampled_from(
+    ["class", "from", "None", "mro", "self", "Any", "str", "list", "ſ", "s", "_x", "x", "x_", "a-b",
+     "a_b", "_call", "_UNSET", "annotations", "TypedDict", "ActResult", "\u202e", '"""', "\\", "\n"]
+)  # fmt: skip
+HOSTILE_TEXT = TEXT | st.sampled_from(['"' * 5, "\\" * 3, "x" * 2_000, "\n" * 100, "a\n    b", "\t"])
+VALUES = st.none() | st.booleans() | st.integers() | HOSTILE_TEXT
+HOSTILE_SCHEMA: st.SearchStrategy[Any] = st.recursive(
+    st.fixed_dictionaries({"type": TYPES}, optional={"default": VALUES, "description": HOSTILE_TEXT})
+    | st.fixed_dictionaries({"enum": st.lists(VALUES, max_size=4)})
+    | st.fixed_dictionaries({"const": VALUES})
+    | st.just({"$ref": "#"}),
+    lambda inner: (
+        st.fixed_dictionaries({"anyOf": st.lists(inner, max_size=4)})
+        | st.fixed_dictionaries({"type": st.just("array"), "items": inner})
+        | st.fixed_dictionaries(
+            {"type": st.just("object"), "properties": st.dictionaries(NAMES, inner, max_size=3)},
+            optional={"description": HOSTILE_TEXT, "required": st.lists(NAMES, max_size=2)},
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(NAMES, HOSTILE_TEXT, st.dictionaries(NAMES, HOSTILE_SCHEMA, max_size=4),
+                  HOSTILE_SCHEMA),
+        max_size=4,
+    ),
+    HOSTILE_TEXT,
+)  # fmt: skip
+def test_a_hostile_catalog_compiles_and_can_be_called(tools: Any, description: str) -> None:
+    made: dict[str, Tool] = {}
+    for name, text, properties, output in tools:
+        try:
+            member = member_name(name)
+        except ConfigurationError:
+            continue
+        schema = {"type": "object", "properties": properties, "required": list(properties)[:1]}
+        view = _view(schema, output, name=member, description=text, side_effects=text)
+        made[member] = view.tools[0]
+    view = ToolsetView(name="box", description=description, tools=tuple(made.values()))
+    source = render_toolset(view)
+    assert source == _unparsed(view)
+    tree = ast.parse(source)
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert [function.name for function in functions] == list(made)
+    assert not set(source) & set("\0\x1b\u202e\u2028\r\x0c")
+    namespace = _executed(source)
+    for function in functions:
+        given = [argument.arg for argument in function.args.args]
+        calls = ", ".join(f"{name}={index}" for index, name in enumerate(given))
+        script = f"from tools import box\nbox.{function.name}({calls})"
+        gate.compile_script(script, gate=True, filename="<script>")
+        sent = namespace[function.name](**{name: index for index, name in enumerate(given)})
+        properties = made[function.name].spec.input_schema["properties"]
+        assert set(sent) == set(properties)
+        assert sorted(sent.values()) == list(range(len(properties)))
+
+
+def _unparsed(view: ToolsetView) -> str:
+    """Rendered anew, past the cache."""
+    return render._render.__wrapped__(render._Key(view))
+
+
+def _executed(source: str) -> dict[str, Any]:
+    def send(tool: str, arguments: Any) -> Any:
+        return arguments
+
+    namespace: dict[str, Any] = {
+        "_call": send, "_stream": send, "_UNSET": None, "__name__": "tools.box",
+    }  # fmt: skip
+    body = "\n".join(line for line in source.split("\n") if "from ._bridge" not in line)
+    exec(compile(body, "<stub>", "exec"), namespace)
+    return namespace
+
+
+def test_deep_unions_and_a_thousand_tools_render() -> None:
+    union: Any = {"type": "integer"}
+    for index in range(200):
+        union = {"anyOf": [union, {"enum": [f"v{index}"]}]}
+    wide = {"anyOf": [{"enum": [f"v{index}"]} for index in range(3_000)]}
+    one = _view({"properties": {"a": union, "b": wide}}, wide)
+    ast.parse(render_toolset(one))
+    tools = tuple(_view({"properties": {"a": {"type": "integer"}}}, {"type": "object",
+                  "properties": {"id": {"type": "integer", "title": str(index)}}},
+                  name=f"t{index}").tools[0] for index in range(1_000))  # fmt: skip
+    source = render_toolset(ToolsetView(name="box", description="", tools=tools))
+    assert source.count("def ") == 1_000
