@@ -83,7 +83,6 @@ class ToolError(LimbeckError):
             return details[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-
     def __reduce__(self) -> tuple[Any, ...]:
         # Built from a subject, not from `args`: copies and pickles keep the fields instead.
         return _restored, (type(self), self.args, dict(self.__dict__))
@@ -347,9 +346,7 @@ def from_wire(data: Mapping[str, Any]) -> ToolError:
     return error
 
 
-def _restored(
-    cls: type[ToolError], args: tuple[Any, ...], fields: Mapping[str, Any]
-) -> ToolError:
+def _restored(cls: type[ToolError], args: tuple[Any, ...], fields: Mapping[str, Any]) -> ToolError:
     error = cls.__new__(cls, *args)
     error.__dict__.update(fields)
     return error

@@ -121,7 +121,8 @@ def _leaves(error: BaseException) -> list[str]:
     """What an exception group holds: how many, and the first few with their own frames."""
     if not isinstance(error, BaseExceptionGroup):
         return []
-    count, kept = 0, []
+    count = 0
+    kept: list[BaseException] = []
     # A group may hold groups, as deep as the script made them: no recursion here.
     waiting: list[BaseException] = [error]
     while waiting:

@@ -83,7 +83,9 @@ class _StubFinder(MetaPathFinder, Loader):
             return _unknown(_MissingModule, name, self._names)
         own = sorted(self._own.get(toolset, ()))
         if member in own:
-            return ImportError(f"tools.{name} is a tool: write `from tools.{toolset} import {member}`")
+            return ImportError(
+                f"tools.{name} is a tool: write `from tools.{toolset} import {member}`"
+            )
         return _unknown(_MissingModule, member, own, prefix=f"{toolset}.")
 
     def exec_module(self, module: ModuleType) -> None:

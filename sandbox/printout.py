@@ -113,8 +113,8 @@ def spool_folder() -> Path:
 def tidy_spool(folder: Path, quota: int, just_written: Path | None = None) -> list[str]:
     """Remove printouts over 30 days old, then the oldest while all together are over `quota` bytes.
 
-    `just_written` stays: its result has not been read yet. One that is being written is locked by its writer, in whatever process, and stays. What could
-    not be removed is told.
+    `just_written` stays: its result has not been read yet. One that is being written is locked by
+    its writer, in whatever process, and stays. What could not be removed is told.
     """
     horizon = time.time() - EXPIRY_SECONDS
     problems = []

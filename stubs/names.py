@@ -1,4 +1,4 @@
-"""Names as a script may write them: identifiers in the form that Python keeps, none that is refused.
+"""Names as a script may write them: identifiers as Python keeps them, none that is refused.
 
 Python normalises identifiers (NFKC): two names that become one there must be one here already, or a
 tool could not be called by the name that its stub shows. The gate refuses some attribute names; a

@@ -48,7 +48,9 @@ def _told(item: ErrorDetails, subject: str, names: Mapping[str, str]) -> str:
     place = _place([names.get(str(first), first), *rest]) or subject
     kind = item["type"]
     text = _PLAIN.get(kind) or _reworded(kind, item["msg"], item.get("ctx", {}))
-    given = "" if kind in ("missing", "extra_forbidden") else f", got {_short(unmarked(item['input']))}"
+    given = (
+        "" if kind in ("missing", "extra_forbidden") else f", got {_short(unmarked(item['input']))}"
+    )
     return f"{place}: {text}{given}" if place else f"{text}{given}"
 
 

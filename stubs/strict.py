@@ -27,8 +27,8 @@ from ..runtime import payload
 _MARK = f"\0{secrets.token_hex(16)}:"
 
 _NO_SCHEMAS = frozenset(
-    "cls config ctx default default_factory discriminator expected function generic_origin members "
-    "metadata missing ref serialization".split()  # noqa: SIM905 - a table of words
+    {"cls", "config", "ctx", "default", "default_factory", "discriminator", "expected", "function"}
+    | {"generic_origin", "members", "metadata", "missing", "ref", "serialization"}
 )
 """Keys of a core schema that hold no schema."""
 

@@ -34,6 +34,7 @@ from .strict import Reader
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
     """A tool's contract, without its handler: what is shown, checked and decided."""

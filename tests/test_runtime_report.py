@@ -33,7 +33,7 @@ def test_a_group_shows_its_leaves_with_their_frames() -> None:
     text = report.of_exception(_raised(GROUP.replace("COUNT", "2")))["traceback"]
     assert "ExceptionGroup: outer" in text
     assert "3 exceptions in the group:" in text
-    assert '1. ValueError: bad 0\n    line 6, in <module>\n      fail(number)' in text
+    assert "1. ValueError: bad 0\n    line 6, in <module>\n      fail(number)" in text
     assert '    line 2, in fail\n      raise ValueError(f"bad {number}")' in text
     assert "2. ValueError: bad 1" in text
     assert "3. KeyError: 'k'" in text

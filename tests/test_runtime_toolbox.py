@@ -54,12 +54,12 @@ def test_a_missing_tool_is_a_missing_attribute_too(tools: ModuleType) -> None:
     assert hasattr(orders, "get_order")
     assert hasattr(tools, "orders")
     with pytest.raises(AttributeError) as caught:
-        orders.get_ordr  # noqa: B018
+        orders.get_ordr
     assert isinstance(caught.value, UnknownTool)
     assert type(caught.value).__name__ == "UnknownTool"
     assert "did you mean orders.get_order?" in str(caught.value)
     with pytest.raises(UnknownTool, match="did you mean orders"):
-        tools.ordrs  # noqa: B018
+        tools.ordrs
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_missing_import_is_an_import_error_with_help(
 
 def test_a_name_of_a_later_version_says_so_as_an_attribute_too(tools: ModuleType) -> None:
     with pytest.raises(AttributeError, match="not in this version"):
-        tools.search  # noqa: B018
+        tools.search
 
 
 def test_what_is_there_is_imported_in_every_way(tools: ModuleType) -> None:
@@ -119,7 +119,9 @@ def test_probes_of_the_standard_library_find_a_module(tools: ModuleType) -> None
         assert not hasattr(orders, name)
 
 
-@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))]
+)
 def test_errors_are_copied_and_pickled_with_their_fields(again: Any, tools: ModuleType) -> None:
     errors = [
         InvalidArguments("orders.act", ["x: missing"], ["x"]),

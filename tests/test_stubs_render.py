@@ -331,10 +331,14 @@ NAMES = st.text(max_size=10) | st.sampled_from(
     ["class", "from", "None", "mro", "self", "Any", "str", "list", "ſ", "s", "_x", "x", "x_", "a-b",
      "a_b", "_call", "_UNSET", "annotations", "TypedDict", "ActResult", "\u202e", '"""', "\\", "\n"]
 )  # fmt: skip
-HOSTILE_TEXT = TEXT | st.sampled_from(['"' * 5, "\\" * 3, "x" * 2_000, "\n" * 100, "a\n    b", "\t"])
+HOSTILE_TEXT = TEXT | st.sampled_from(
+    ['"' * 5, "\\" * 3, "x" * 2_000, "\n" * 100, "a\n    b", "\t"]
+)
 VALUES = st.none() | st.booleans() | st.integers() | HOSTILE_TEXT
 HOSTILE_SCHEMA: st.SearchStrategy[Any] = st.recursive(
-    st.fixed_dictionaries({"type": TYPES}, optional={"default": VALUES, "description": HOSTILE_TEXT})
+    st.fixed_dictionaries(
+        {"type": TYPES}, optional={"default": VALUES, "description": HOSTILE_TEXT}
+    )
     | st.fixed_dictionaries({"enum": st.lists(VALUES, max_size=4)})
     | st.fixed_dictionaries({"const": VALUES})
     | st.just({"$ref": "#"}),
