@@ -83,6 +83,10 @@ class ToolError(LimbeckError):
             return details[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Built from a subject, not from `args`: copies and pickles keep the fields instead.
+        return _restored, (type(self), self.args, dict(self.__dict__))
+
 
 class UnknownTool(ToolError):
     """No such tool in this session. Out of scope looks the same: a schema must not leak."""
@@ -339,6 +343,12 @@ def from_wire(data: Mapping[str, Any]) -> ToolError:
         details=data.get("details") or {},
     )
     error.retryable = bool(data.get("retryable", False))
+    return error
+
+
+def _restored(cls: type[ToolError], args: tuple[Any, ...], fields: Mapping[str, Any]) -> ToolError:
+    error = cls.__new__(cls, *args)
+    error.__dict__.update(fields)
     return error
 
 

@@ -16,6 +16,15 @@ SCRIPT = "<script>"
 MAX_FRAMES = 20
 """Frames that a report keeps, half from each end."""
 
+MAX_LEAVES = 5
+"""Exceptions of a group that are shown."""
+
+MAX_LEAF_FRAMES = 3
+"""Frames of each of them, the innermost."""
+
+MAX_LEAF_TEXT = 300
+"""Characters of the message of each of them."""
+
 MAX_TEXT = 4_000
 """Characters of one message."""
 
@@ -105,7 +114,47 @@ def _render(frames: Sequence[traceback.FrameSummary], last: str, error: BaseExce
     cause = error.__cause__
     if cause is not None:
         lines.append(f"  caused by {type(cause).__name__}: {_bounded(_message(cause))}")
-    return "\n".join([*lines, last])
+    return "\n".join([*lines, last, *_leaves(error)])
+
+
+def _leaves(error: BaseException) -> list[str]:
+    """What an exception group holds: how many, and the first few with their own frames."""
+    if not isinstance(error, BaseExceptionGroup):
+        return []
+    count = 0
+    kept: list[BaseException] = []
+    # A group may hold groups, as deep as the script made them: no recursion here.
+    waiting: list[BaseException] = [error]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, BaseExceptionGroup):
+            waiting += reversed(one.exceptions)
+            continue
+        count += 1
+        if len(kept) < MAX_LEAVES:
+            kept.append(one)
+    lines = [f"  {count} exceptions in the group:" if count > 1 else "  1 exception in the group:"]
+    for number, leaf in enumerate(kept, 1):
+        frames = [frame for frame in traceback.extract_tb(leaf.__traceback__) if _is_script(frame)]
+        lines += [f"  {number}. {_named(leaf)}", *(f"  {line}" for line in _last_frames(frames))]
+    if count > len(kept):
+        lines.append(f"  ... {count - len(kept)} more")
+    return lines
+
+
+def _named(error: BaseException) -> str:
+    message = _message(error)
+    short = message if len(message) <= MAX_LEAF_TEXT else f"{message[:MAX_LEAF_TEXT]} ..."
+    return f"{type(error).__name__}: {short}" if short else type(error).__name__
+
+
+def _last_frames(frames: Sequence[traceback.FrameSummary]) -> list[str]:
+    lines = []
+    for frame in frames[-MAX_LEAF_FRAMES:]:
+        lines.append(f"  line {frame.lineno}, in {frame.name}")
+        if frame.line:
+            lines.append(f"    {frame.line[:MAX_LEAF_TEXT]}")
+    return lines
 
 
 def _bounded(text: str) -> str:

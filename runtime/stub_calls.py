@@ -8,13 +8,14 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from .errors import InvalidArguments
 
 
 def checked(
-    function: Callable[..., Any], tool: str, call: Callable[[str, dict[str, Any]], Any]
+    function: FunctionType, tool: str, call: Callable[[str, dict[str, Any]], Any]
 ) -> Callable[..., Any]:
     """The stub, whose binding errors become InvalidArguments; `call` asks the host for the rest."""
 
@@ -32,7 +33,7 @@ def checked(
 
 
 def _misfit(
-    function: Callable[..., Any],
+    function: FunctionType,
     tool: str,
     call: Callable[[str, dict[str, Any]], Any],
     args: tuple[Any, ...],
@@ -46,13 +47,28 @@ def _misfit(
     given = dict(zip(names, args, strict=False))
     problems += [f"{name}: given twice" for name in kwargs if name in given]
     arguments = {**given, **kwargs}
-    if not problems and not any(name.endswith("_") for name in names):
+    unknown = [name for name in kwargs if name not in names]
+    wire = _wire_names(function, names)
+    if not problems and not set(unknown) & set(wire.values()):
         # The host knows the types too, and refuses what is missing or unknown.
-        return call(tool, arguments)
-    problems += [f"{name}: there is no such parameter" for name in kwargs if name not in names]
+        return call(tool, {wire.get(name, name): value for name, value in arguments.items()})
+    problems += [f"{name}: there is no such parameter" for name in unknown]
     problems += [
         f"{name}: missing"
         for name, parameter in parameters.items()
         if parameter.default is parameter.empty and name not in arguments
     ]
     raise InvalidArguments(tool, problems, names)
+
+
+def _wire_names(function: FunctionType, names: list[str]) -> dict[str, str]:
+    """The parameters' names in the stub to those on the wire: what its body would send."""
+    sent: dict[str, str] = {}
+
+    def send(tool: str, arguments: dict[str, str]) -> None:
+        sent.update((name, wire) for wire, name in arguments.items())
+
+    # The same code, sending to us.
+    probe = FunctionType(function.__code__, {"_call": send, "_stream": send})
+    probe(*names)
+    return sent

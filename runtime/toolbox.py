@@ -1,18 +1,20 @@
 """The `tools` package inside the sandbox: generated stub modules, loaded when imported.
 
 A stub's source is the very text that the model reads; it imports `_call` and `_stream` from
-`tools._bridge`, which is made here. An unknown name raises UnknownTool with near names.
+`tools._bridge`, which is made here. An unknown name raises UnknownTool with near names,
+which is an AttributeError or an ImportError too, as Python's own probes expect.
 """
 
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from .channel import Channel
 from .errors import TOOL_ERRORS, UnknownTool
@@ -20,6 +22,22 @@ from .stub_calls import checked
 
 LATER = frozenset({"search", "describe", "call_many", "emit", "aio", "help"})
 """Helpers that the name is reserved for and that this version does not have."""
+
+
+class _MissingAttribute(UnknownTool, AttributeError):
+    """`orders.zz`: also an AttributeError, so that hasattr and getattr do what they say."""
+
+
+class _MissingModule(UnknownTool, ImportError):
+    """`from tools import zz`: also an ImportError."""
+
+
+for _cls in (_MissingAttribute, _MissingModule):
+    # Scripts and reports know both by the name that the error tree has.
+    _cls.__name__ = _cls.__qualname__ = UnknownTool.__name__
+
+
+_Missing = TypeVar("_Missing", _MissingAttribute, _MissingModule)
 
 
 class Unset:
@@ -47,6 +65,8 @@ class _StubFinder:
         self._folder = folder
         self._names = names
         self._channel = channel
+        self._own: dict[str, list[str]] = {}
+        """The tools of each toolset that is loaded."""
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         package, _, name = fullname.partition(".")
@@ -55,7 +75,20 @@ class _StubFinder:
         if name in ("", "_bridge") or name in self._names:
             loader: Any = self  # A loader in all but its base class.
             return ModuleSpec(fullname, loader, is_package=not name)
-        raise _unknown(name, self._names)
+        raise self._not_found(name)
+
+    def _not_found(self, name: str) -> ImportError:
+        toolset, _, member = name.partition(".")
+        if name in LATER:
+            return ImportError(f"tools.{name} is not in this version of limbeck")
+        if toolset not in self._names or not member:
+            return _unknown(_MissingModule, name, self._names)
+        own = sorted(self._own.get(toolset, ()))
+        if member in own:
+            return ImportError(
+                f"tools.{name} is a tool: write `from tools.{toolset} import {member}`"
+            )
+        return _unknown(_MissingModule, member, own, prefix=f"{toolset}.")
 
     def create_module(self, spec: ModuleSpec) -> None:
         """None: an ordinary module."""
@@ -87,8 +120,10 @@ class _StubFinder:
             if isinstance(value, FunctionType) and value.__module__ == module.__name__
         }
         module.__dict__.update(stubs)
-        own = sorted(stubs)
+        own = self._own[name] = sorted(stubs)
         module.__dict__["__dir__"] = lambda: own
+        # As a package's: `from tools.orders import zz` comes to the finder, which knows near names.
+        module.__dict__["__path__"] = []
         module.__dict__["__getattr__"] = _unknown_in(name, own)
 
 
@@ -109,12 +144,12 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
 def _import_or_unknown(names: list[str]) -> Callable[[str], Any]:
     def missing(name: str) -> Any:
         if name in names:
-            return __import__(f"tools.{name}", fromlist=["_"])
+            return importlib.import_module(f"tools.{name}")
         if name.startswith("__"):
             raise AttributeError(name)
         if name in LATER:
-            raise ImportError(f"tools.{name} is not in this version of limbeck")
-        raise _unknown(name, names)
+            raise AttributeError(f"tools.{name} is not in this version of limbeck")
+        raise _unknown(_MissingAttribute, name, names)
 
     return missing
 
@@ -123,11 +158,11 @@ def _unknown_in(toolset: str, names: list[str]) -> Callable[[str], Any]:
     def missing(name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise _unknown(name, names, prefix=f"{toolset}.")
+        raise _unknown(_MissingAttribute, name, names, prefix=f"{toolset}.")
 
     return missing
 
 
-def _unknown(name: str, names: list[str], prefix: str = "") -> UnknownTool:
+def _unknown(cls: type[_Missing], name: str, names: list[str], prefix: str = "") -> _Missing:
     near = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    return UnknownTool(prefix + name, [prefix + one for one in near])
+    return cls(prefix + name, [prefix + one for one in near])

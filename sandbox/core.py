@@ -12,6 +12,8 @@ import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ..bridge.audit import AuditLog
@@ -28,7 +30,7 @@ from .backend import Backend, Limits
 from .inputs import Inputs
 from .output import OnOutput
 from .pool import PoolStatistics, SandboxPool
-from .printout import Printout, remove_expired, spool_folder
+from .printout import QUOTA_BYTES, Printout, spool_folder, tidy_spool
 from .result import (
     Artifact,
     CallSummary,
@@ -57,6 +59,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     policy: Policy = field(default_factory=Policy)
     gate: bool = True
+    spool_quota: int = QUOTA_BYTES
+    """Bytes of all spooled printouts together; the oldest go first."""
     warm: int = 0
     """Sandboxes that wait with their workers connected."""
     max_queued: int = 256
@@ -98,7 +102,7 @@ class Core:
         self._vetter: Vetter | None = None
         self._running: dict[asyncio.Task[Any], asyncio.Event] = {}
         self._spool = spool_folder()
-        remove_expired(self._spool)
+        self._tidy_spool()
 
     async def execute(self, request: Request) -> ExecutionResult:
         """Run one script from its text to its result."""
@@ -227,7 +231,13 @@ class Core:
         finally:
             # It is dead already; removing what is left of it is nobody's to wait for.
             self._pool.discard(one)
+        if printout.spooled:
+            await self._threads.run(partial(self._tidy_spool, printout.spooled))
         return _result(execution, judge(facts), facts, printout, one.wall, info)
+
+    def _tidy_spool(self, just_written: Path | None = None) -> None:
+        for problem in tidy_spool(self._spool, self.settings.spool_quota, just_written):
+            log.warning("a printout stays over the quota: %s", problem)
 
     async def _open(self, limits: Limits, cancel: asyncio.Event | None = None) -> WarmSandbox:
         try:

@@ -32,6 +32,7 @@ from .inputs import check_inputs
 from .loop import LoopThread, own_loop, tool_loop
 from .output import OnOutput
 from .pool import PoolStatistics
+from .printout import QUOTA_BYTES
 from .result import ExecutionResult
 
 CLOSE_SECONDS = 10.0
@@ -57,6 +58,7 @@ class _Face:
         bwrap: str | None = None,
         require_hard_limits: bool = False,
         warm: int = 0,
+        spool_quota: int = QUOTA_BYTES,
     ) -> None:
         """Make an executor; nothing starts before the first script.
 
@@ -73,6 +75,8 @@ class _Face:
             require_hard_limits: Refuse to run where memory can only be watched.
             warm: Sandboxes that are kept ready, from the first script on: a script then starts in
                 a few milliseconds. Each is used once.
+            spool_quota: Bytes of the long printouts kept on disk, of all together; the oldest go
+                first.
 
         Raises:
             ConfigurationError: A setting that cannot work; it names the key.
@@ -86,6 +90,7 @@ class _Face:
             policy=_checked_policy(policy or Policy(), catalog),
             gate=_is_gate_on(gate),
             warm=_checked_warm(warm),
+            spool_quota=_checked_quota(spool_quota),
         )
         self._thread: LoopThread | None = None
         self._core: Core | None = None
@@ -352,6 +357,12 @@ def _checked_warm(warm: int) -> int:
     if isinstance(warm, bool) or not isinstance(warm, int) or not 0 <= warm <= 64:
         raise ConfigurationError("warm", f"{warm!r} is not a whole number from 0 to 64")
     return warm
+
+
+def _checked_quota(quota: int) -> int:
+    if isinstance(quota, bool) or not isinstance(quota, int) or quota < 0:
+        raise ConfigurationError("spool_quota", f"{quota!r} is not a whole number of bytes")
+    return quota
 
 
 def _is_gate_on(gate: str) -> bool:

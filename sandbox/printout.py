@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import time
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 EXPIRY_SECONDS = 30 * 24 * 3600
 """Age at which a spooled printout is removed."""
+
+QUOTA_BYTES = 1024**3
+"""All spooled printouts of a user together, unless the operator says otherwise."""
 
 
 class Printout:
@@ -82,6 +87,8 @@ class Printout:
             self._spool_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
             self._spool = os.fdopen(os.open(self._spool_path, flags, 0o600), "wb")
+            # Held until it is closed: who makes room leaves it alone.
+            fcntl.flock(self._spool, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError as error:
             self.spool_error = str(error)
             self._spool_path = None
@@ -103,12 +110,52 @@ def spool_folder() -> Path:
     return (Path(base) if base else Path.home() / ".local" / "state") / "limbeck" / "printouts"
 
 
-def remove_expired(folder: Path) -> None:
-    """Remove spooled printouts over 30 days old."""
+def tidy_spool(folder: Path, quota: int, just_written: Path | None = None) -> list[str]:
+    """Remove printouts over 30 days old, then the oldest while all together are over `quota` bytes.
+
+    `just_written` stays: its result has not been read yet. One that is being written is locked by
+    its writer, in whatever process, and stays. What could not be removed is told.
+    """
     horizon = time.time() - EXPIRY_SECONDS
+    problems = []
+    files = sorted(_found(folder))
+    total = sum(size for _, size, _ in files)
+    for written, size, path in files:
+        if written >= horizon and total <= quota:
+            break
+        if path == just_written:
+            continue
+        try:
+            if _remove_unused(path):
+                total -= size
+        except FileNotFoundError:
+            total -= size  # Another process was faster.
+        except OSError as error:
+            problems.append(f"{path} cannot be removed: {error.strerror or error}")
+    return problems
+
+
+def _found(folder: Path) -> Iterator[tuple[float, int, Path]]:
+    """When each printout was last written, how large it is, and where."""
     for path in folder.glob("*.txt"):
         try:
-            if path.lstat().st_mtime < horizon:
-                path.unlink()
+            found = path.lstat()
         except OSError:
             continue  # Another process was faster.
+        yield found.st_mtime, found.st_size, path
+
+
+def _remove_unused(path: Path) -> bool:
+    """Remove a printout unless somebody writes it."""
+    if path.is_symlink():
+        path.unlink()
+        return True
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(descriptor)

@@ -56,6 +56,8 @@ class Configuration(_Section):
     """The bubblewrap program."""
     require_hard_limits: bool = False
     """Refuse to run where memory can only be watched."""
+    spool_quota: int | str = "1GiB"
+    """All long printouts kept on disk together; the oldest go first."""
     limits: dict[str, int | float | str] = Field(default_factory=dict)
     policy: PolicySection = Field(default_factory=PolicySection)
 
@@ -67,6 +69,7 @@ class Configuration(_Section):
             "python": self.python,
             "bwrap": self.bwrap,
             "require_hard_limits": self.require_hard_limits,
+            "spool_quota": read_size("spool_quota", self.spool_quota),
             "limits": Limits().with_values(
                 {key: read_limit(key, value) for key, value in self.limits.items()}
             ),
@@ -108,12 +111,21 @@ def ignored_file() -> Path | None:
 
 def read_limit(key: str, value: int | float | str) -> int | float:
     """A limit as a number: sizes may be written as 512MiB. Raises ConfigurationError."""
+    return _number(f"limits.{key}", value, is_size=key in _SIZES)
+
+
+def read_size(key: str, value: int | str) -> int:
+    """A size in bytes: 512MiB, or a whole number. Raises ConfigurationError."""
+    return int(_number(key, value, is_size=True))
+
+
+def _number(key: str, value: int | float | str, *, is_size: bool) -> int | float:
     if not isinstance(value, str):
         return value
     match = _SIZE.match(value)
-    if match is None or (match.group(2) and key not in _SIZES):
-        example = "512MiB" if key in _SIZES else "60"
-        raise ConfigurationError(f"limits.{key}", f"{value!r} is not a value", f"write {example}.")
+    if match is None or (match.group(2) and not is_size):
+        example = "512MiB" if is_size else "60"
+        raise ConfigurationError(key, f"{value!r} is not a value", f"write {example}.")
     number = float(match.group(1)) * _UNITS[(match.group(2) or "B").lower()]
     return int(number) if number.is_integer() else number
 

@@ -15,13 +15,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, create_model
+from pydantic import ConfigDict, Field, TypeAdapter, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.fields import FieldInfo
 
 from ..runtime.errors import ConfigurationError
 from .context import ToolContext
 from .docstring import read_docstring
+from .handler import docstring_of, function_of, parameters_of
+from .strict import Reader
 from .typeddicts import twin
 
 
@@ -45,7 +47,7 @@ class Contract:
     always: frozenset[str]
     """Parameters without a default of Python's own: the model's default is handed over."""
     context_parameter: str | None
-    model: type[BaseModel]
+    reader: Reader
     adapter: TypeAdapter[Any]
     """Of the result, or of one row."""
     input_schema: dict[str, Any]
@@ -68,14 +70,14 @@ _ROW_TYPES = (
 
 def derive(function: Callable[..., Any], tool: str) -> Contract:
     """Read a function's contract. Raises ConfigurationError, which names tool and parameter."""
-    kind = _kind(function)
-    hints = _hints(function, tool)
-    doc = read_docstring(function)
+    kind = _kind(function_of(function))
+    hints = _hints(function_of(function), tool)
+    doc = read_docstring(docstring_of(function))
     parameters: list[str] = []
     context_parameter: str | None = None
     fields: dict[str, Any] = {}
     always: list[str] = []
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in parameters_of(function, tool):
         annotation = hints.get(parameter.name, Any)
         if _is_context(annotation):
             context_parameter = parameter.name
@@ -102,7 +104,7 @@ def derive(function: Callable[..., Any], tool: str) -> Contract:
         parameters=tuple(parameters),
         always=frozenset(always),
         context_parameter=context_parameter,
-        model=model,
+        reader=Reader(model),
         adapter=adapter,
         input_schema=_tidy(input_schema),
         output_schema=None if output_schema is None else _tidy(output_schema),

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..runtime.text import neutralise
 from .catalog import Catalog, ToolsetView
+from .names import parameter_names
 from .render import render_toolset, signature
 
 TOOL_NAME = "execute_code"
@@ -108,7 +109,7 @@ def _signatures(view: ToolsetView) -> Iterator[str]:
 def _lines(view: ToolsetView) -> Iterator[str]:
     yield _title(view)
     for tool in view.tools:
-        names = ", ".join(tool.spec.input_schema.get("properties", {}))
+        names = ", ".join(parameter_names(tool.spec.input_schema.get("properties", {})).values())
         yield neutralise(f"  {tool.spec.name}({_cut(names, 80)})")
 
 

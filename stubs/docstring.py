@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +17,8 @@ class Doc:
     returns: str = ""
 
 
-def read_docstring(function: Callable[..., Any]) -> Doc:
+def read_docstring(text: str) -> Doc:
     """Parse a function's docstring; one that cannot be parsed is a description as it stands."""
-    text = inspect.getdoc(function) or ""
     if not text.strip():
         return Doc()
     # Slow to import, and needed only while tools are made.

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .effect import Effect
+from .names import parameter_names
+from .schema import MAX_DEPTH
 from .tool import ToolSpec
 
 _BOUNDS = (
@@ -30,8 +32,10 @@ def docstring(spec: ToolSpec) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def constraints(schema: Mapping[str, Any]) -> list[str]:
+def constraints(schema: Mapping[str, Any], depth: int = 0) -> list[str]:
     """The limits of a value in words: "at least 1", "matching ^W"."""
+    if depth > MAX_DEPTH:
+        return []
     notes = [
         phrase.format(_shown(schema[key]))
         for key, phrase in _BOUNDS
@@ -43,10 +47,10 @@ def constraints(schema: Mapping[str, Any]) -> list[str]:
         options = schema.get(word)
         if isinstance(options, list):
             for option in options:
-                notes += constraints(option) if isinstance(option, Mapping) else []
+                notes += constraints(option, depth + 1) if isinstance(option, Mapping) else []
     items = schema.get("items")
     if isinstance(items, Mapping):
-        notes += [f"each {note}" for note in constraints(items)]
+        notes += [f"each {note}" for note in constraints(items, depth + 1)]
     return list(dict.fromkeys(notes))
 
 
@@ -55,6 +59,7 @@ def _arguments(spec: ToolSpec) -> Iterator[str]:
     if not isinstance(properties, Mapping):
         return
     lines = []
+    shown = parameter_names(properties)
     for name, schema in properties.items():
         if not isinstance(schema, Mapping):
             continue
@@ -63,7 +68,7 @@ def _arguments(spec: ToolSpec) -> Iterator[str]:
         notes = ", ".join(constraints(schema))
         text = f"{told} ({notes})" if told and notes else told or notes
         if text:
-            lines.append(f"    {name}: {text}")
+            lines.append(f"    {shown[name]}: {text}")
     if lines:
         yield "Args:"
         yield from lines

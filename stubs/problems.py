@@ -7,6 +7,8 @@ from typing import Any
 
 from pydantic_core import ErrorDetails, ValidationError
 
+from .strict import unmarked
+
 MAX_PROBLEMS = 20
 MAX_VALUE = 60
 
@@ -30,20 +32,25 @@ _PLAIN = {
 }
 
 
-def told(error: ValidationError, subject: str = "") -> list[str]:
-    """One sentence a fault, at most 20."""
+def told(
+    error: ValidationError, subject: str = "", names: Mapping[str, str] | None = None
+) -> list[str]:
+    """One sentence a fault, at most 20; `names` are what the reader calls the outermost places."""
     details = error.errors(include_url=False, include_context=True)
-    problems = list(dict.fromkeys(_told(item, subject) for item in details))
+    problems = list(dict.fromkeys(_told(item, subject, names or {}) for item in details))
     if len(problems) > MAX_PROBLEMS:
         return [*problems[:MAX_PROBLEMS], f"and {len(problems) - MAX_PROBLEMS} more"]
     return problems
 
 
-def _told(item: ErrorDetails, subject: str) -> str:
-    place = _place(item["loc"]) or subject
+def _told(item: ErrorDetails, subject: str, names: Mapping[str, str]) -> str:
+    first, *rest = item["loc"] or ("",)
+    place = _place([names.get(str(first), first), *rest]) or subject
     kind = item["type"]
     text = _PLAIN.get(kind) or _reworded(kind, item["msg"], item.get("ctx", {}))
-    given = "" if kind in ("missing", "extra_forbidden") else f", got {_short(item['input'])}"
+    given = (
+        "" if kind in ("missing", "extra_forbidden") else f", got {_short(unmarked(item['input']))}"
+    )
     return f"{place}: {text}{given}" if place else f"{text}{given}"
 
 

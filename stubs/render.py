@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
-import keyword
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..runtime.text import neutralise
 from .catalog import Catalog, ToolsetView
+from .names import parameter_names
 from .notes import docstring
 from .schema import Either, Expression, Literals, Name, Subscript, TypedDictType, Types
 from .tool import Tool, ToolSpec
@@ -154,22 +154,6 @@ class _Stub:
         if self._spec.streamed:
             return ast.Subscript(ast.Name("Iterator"), result)
         return result
-
-
-def parameter_names(names: Sequence[str]) -> dict[str, str]:
-    """Each parameter's name in the stub: an identifier, no keyword, no two alike."""
-    made: dict[str, str] = {}
-    for name in names:
-        base = "".join(
-            letter if letter == "_" or letter.isalnum() else "_" for letter in name
-        ).lstrip("_")
-        if not base.isidentifier():
-            base = f"p{base}" if f"p{base}".isidentifier() else "p"
-        candidate = f"{base}_" if keyword.iskeyword(base) else base
-        while candidate in made.values():
-            candidate += "_"
-        made[name] = candidate
-    return made
 
 
 def _names(tool: Tool) -> list[str]:

@@ -7,18 +7,24 @@ Objects with properties become named TypedDicts, collected in `Types` in the ord
 
 from __future__ import annotations
 
+import hashlib
 import json
 import keyword
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 MAX_DEPTH = 12
 """Levels of a type expression; deeper is Any."""
 
 MAX_LITERALS = 50
 """Values of one enum that are written out; more are told as their type."""
+
+
+MAX_OPTIONS = 50
+"""Types of one union; more is Any. Each is a level of the parser's stack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +147,12 @@ class Types:
         return Subscript("dict", (Name("str"), inner))
 
     def _typed_dict(self, schema: Mapping[str, Any], root: Any, hint: str, depth: int) -> str:
-        key = _key(schema)
-        if key in self._by_key:
+        key = _key(schema, root)
+        if key is not None and key in self._by_key:
             return self._by_key[key]
         made = TypedDictType(name=self._name(hint), description=_text(schema.get("description")))
-        self._by_key[key] = made.name
+        if key is not None:
+            self._by_key[key] = made.name
         required = schema.get("required")
         needed = set(required) if isinstance(required, list) and _all_text(required) else set()
         for name, inner in schema["properties"].items():
@@ -180,7 +187,7 @@ def either(options: Any) -> Expression:
     for option in options:
         flat.extend(option.options if isinstance(option, Either) else (option,))
     unique = list(dict.fromkeys(flat))
-    if ANY in unique or not unique:
+    if ANY in unique or not unique or len(unique) > MAX_OPTIONS:
         return ANY
     ordered = [option for option in unique if option != NONE]
     ordered += [NONE] if NONE in unique else []
@@ -223,7 +230,7 @@ def _resolve(reference: str, root: Any) -> Any:
         return None
     target = root
     for part in reference[1:].split("/")[1:]:
-        part = part.replace("~1", "/").replace("~0", "~")
+        part = unquote(part).replace("~1", "/").replace("~0", "~")
         if isinstance(target, Mapping) and part in target:
             target = target[part]
         else:
@@ -231,10 +238,40 @@ def _resolve(reference: str, root: Any) -> Any:
     return target
 
 
-def _key(schema: Mapping[str, Any]) -> str:
-    """What makes two TypedDicts one: the same keys, with the same types and needs."""
+def _key(schema: Mapping[str, Any], root: Any) -> str | None:
+    """What makes two TypedDicts one: the same keys, with the same types and needs.
+
+    References count as what they reach, each once, so that recursion ends. None when the schema is
+    too deep to tell.
+    """
     parts = [schema.get("properties"), schema.get("required")]
-    return json.dumps(parts, sort_keys=True, default=repr)
+    reached: dict[str, Any] = {}
+    waiting = _references(parts)
+    while waiting:
+        reference = waiting.pop()
+        if reference not in reached:
+            reached[reference] = _resolve(reference, root)
+            waiting += _references(reached[reference])
+    try:
+        text = json.dumps([parts, reached], sort_keys=True, default=repr)
+    except (RecursionError, TypeError, ValueError):
+        return None
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _references(value: Any) -> list[str]:
+    """Every reference that stands in a schema, however deep."""
+    found = []
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, Mapping):
+            if isinstance(item.get("$ref"), str):
+                found.append(item["$ref"])
+            waiting += item.values()
+        elif isinstance(item, list):
+            waiting += item
+    return found
 
 
 def _text(value: Any) -> str:

@@ -12,14 +12,12 @@ One source of truth: the function. Name, description, input and output schema co
 from __future__ import annotations
 
 import inspect
-import keyword
-import sys
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Self, TypeVar, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from ..runtime import payload
@@ -28,14 +26,13 @@ from .context import ToolContext as ToolContext
 from .contract import Contract, derive
 from .contract import HandlerKind as HandlerKind
 from .effect import Effect as Effect
+from .handler import check_callable, handler_name, origin
+from .names import member_name, module_name, parameter_names
+from .options import Options, checked
 from .problems import told
+from .strict import Reader
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-RESERVED = frozenset({"search", "describe", "call_many", "emit", "aio", "help"})
-"""Names of helpers in the `tools` package; a toolset of that name gets a trailing `_`."""
-
-APPROVALS = ("default", "allow", "ask", "deny")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +78,7 @@ class Tool:
     parameters: tuple[str, ...]
     always: frozenset[str] = frozenset()
     """Parameters that are handed over even when they were not sent."""
-    model: type[BaseModel] = field(repr=False)
+    reader: Reader = field(repr=False)
     adapter: TypeAdapter[Any] = field(repr=False)
 
     def read_arguments(self, raw: bytes) -> dict[str, Any]:
@@ -90,22 +87,24 @@ class Tool:
         "123" is never 123. Raises InvalidArguments with every fault at once.
         """
         try:
-            value = payload.decode_strict(raw)
+            arguments = self.reader.read(raw)
         except payload.PayloadError as error:
-            raise InvalidArguments(self.spec.qualified, [str(error)], self.parameters) from None
-        if b'"$' in raw:
-            raw = to_json(value, bytes_mode="base64")
-        try:
-            # JSON mode: a datetime is its ISO text, an Enum its value, a model its dict.
-            arguments = self.model.model_validate_json(raw, strict=True)
+            raise self._misfit([str(error)]) from None
         except ValidationError as error:
-            raise InvalidArguments(self.spec.qualified, told(error), self.parameters) from None
+            raise self._misfit(told(error, names=self._shown())) from None
         sent = arguments.model_fields_set
         return {
             name: getattr(arguments, f"p{index}")
             for index, name in enumerate(self.parameters)
             if f"p{index}" in sent or name in self.always
         }
+
+    def _shown(self) -> dict[str, str]:
+        """The parameters as the script's author sees them, by the names on the wire."""
+        return parameter_names(self.parameters)
+
+    def _misfit(self, problems: list[str]) -> InvalidArguments:
+        return InvalidArguments(self.spec.qualified, problems, list(self._shown().values()))
 
     def write_result(self, value: Any) -> bytes:
         """The payload of a handler's value, checked against the declared type.
@@ -170,67 +169,27 @@ class Toolset:
 
         return decorate if function is None else decorate(function)
 
-    def add(
-        self,
-        function: Callable[..., Any],
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        effect: Effect | str = Effect.DESTRUCTIVE,
-        scopes: Collection[str] = (),
-        approval: str = "default",
-        timeout: float | None = None,
-        max_calls: int | None = None,
-        cooldown_seconds: float | None = None,
-        side_effects: str = "",
-        version: str = "",
-        idempotent: bool = False,
-    ) -> Tool:
-        """Make a tool of a function.
+    def add(self, function: Callable[..., Any], **options: Unpack[Options]) -> Tool:
+        """Make a tool of a function; the options are those of `Options`.
 
         Args:
-            function: Plain, coroutine, or generator function of either kind.
-            name: When the function's own is not wanted.
-            description: When the docstring's is not wanted.
-            effect: read, write or destructive; what does not say is destructive.
-            scopes: All that a session needs to see the tool.
-            approval: ask or deny, to ask for more than the effect does.
-            timeout: Seconds that the handler may take.
-            max_calls: Calls in one execution.
-            cooldown_seconds: Between a call and its reversal.
-            side_effects: What it does besides; shown to the model.
-            version: Shown and audited.
-            idempotent: A repeated call changes nothing more.
+            function: Plain, coroutine, or generator function of either kind; also a bound method,
+                a `functools.partial` or an object with `__call__`.
+            options: `name`, `effect`, `scopes` and so on.
 
         Raises:
             ConfigurationError: It names toolset, function and parameter.
         """
-        tool_name = member_name(name or str(getattr(function, "__name__", "")))
+        check_callable(function)
+        tool_name = member_name(options.pop("name", None) or handler_name(function))
         qualified = f"{self.name}.{tool_name}"
         if tool_name in self._tools:
-            other = _origin(self._tools[tool_name].handler)
+            other = origin(self._tools[tool_name].handler)
             raise ConfigurationError(
-                qualified, f"two tools of that name: {other} and {_origin(function)}"
+                qualified, f"two tools of that name: {other} and {origin(function)}"
             )
         contract = derive(function, qualified)
-        spec = ToolSpec(
-            toolset=self.name,
-            name=tool_name,
-            description=description if description is not None else contract.description,
-            input_schema=contract.input_schema,
-            output_schema=contract.output_schema,
-            effect=_effect(effect, qualified),
-            scopes=_scopes(scopes, qualified),
-            approval=_approval(approval, qualified),
-            timeout=_positive(timeout, f"{qualified}: timeout"),
-            max_calls=max_calls,
-            cooldown_seconds=_positive(cooldown_seconds, f"{qualified}: cooldown_seconds"),
-            side_effects=side_effects,
-            version=version,
-            idempotent=idempotent,
-            streamed=contract.kind in (HandlerKind.GENERATOR, HandlerKind.ASYNC_GENERATOR),
-        )
-        made = _tool(spec, function, contract)
+        made = _tool(_spec(self.name, tool_name, contract, options), function, contract)
         self._tools[tool_name] = made
         return made
 
@@ -268,32 +227,31 @@ def tool(function: F | None = None, /, **options: Any) -> F | Callable[[F], F]:
     """Mark a function, so that its module can be loaded as a toolset. Options as in Toolset.add."""
 
     def decorate(function: F) -> F:
-        function.__limbeck_tool__ = options  # type: ignore[attr-defined]
+        try:
+            function.__limbeck_tool__ = options  # type: ignore[attr-defined]
+        except AttributeError:
+            raise ConfigurationError(
+                repr(function)[:80],
+                "it cannot be marked as a tool",
+                "mark the function itself, or hand this to Toolset.add.",
+            ) from None
         return function
 
     return decorate if function is None else decorate(function)
 
 
-def module_name(name: str) -> str:
-    """A toolset's name as a module's: reserved names get a trailing `_`."""
-    made = member_name(name)
-    if made in RESERVED or made in sys.stdlib_module_names:
-        return f"{made}_"
-    return made
-
-
-def member_name(name: str) -> str:
-    """A tool's name as an identifier: other characters become `_`, keywords get one behind."""
-    made = "".join(
-        character if character == "_" or character.isalnum() else "_" for character in name
-    ).lstrip("_")
-    if made[:1].isdigit():
-        made = f"n{made}"
-    if not made.isidentifier():
-        raise ConfigurationError(
-            repr(name)[:80], "it is not a name", "use letters, digits and underscores."
-        )
-    return f"{made}_" if keyword.iskeyword(made) or keyword.issoftkeyword(made) else made
+def _spec(toolset: str, name: str, contract: Contract, options: Mapping[str, Any]) -> ToolSpec:
+    fields = checked(options, f"{toolset}.{name}")
+    if fields.get("description") is None:
+        fields["description"] = contract.description
+    return ToolSpec(
+        toolset=toolset,
+        name=name,
+        input_schema=contract.input_schema,
+        output_schema=contract.output_schema,
+        streamed=contract.kind in (HandlerKind.GENERATOR, HandlerKind.ASYNC_GENERATOR),
+        **fields,
+    )
 
 
 def _tool(spec: ToolSpec, function: Callable[..., Any], contract: Contract) -> Tool:
@@ -304,50 +262,6 @@ def _tool(spec: ToolSpec, function: Callable[..., Any], contract: Contract) -> T
         context_parameter=contract.context_parameter,
         parameters=contract.parameters,
         always=contract.always,
-        model=contract.model,
+        reader=contract.reader,
         adapter=contract.adapter,
     )
-
-
-def _origin(function: Callable[..., Any]) -> str:
-    module = getattr(function, "__module__", "?")
-    return f"{module}.{getattr(function, '__qualname__', repr(function))}"
-
-
-def _effect(effect: Effect | str, tool: str) -> Effect:
-    try:
-        return Effect(effect)
-    except ValueError:
-        known = ", ".join(Effect)
-        raise ConfigurationError(
-            f"{tool}: effect", f"{effect!r} is not known", f"the effects are: {known}."
-        ) from None
-
-
-def _scopes(scopes: Collection[str], tool: str) -> frozenset[str]:
-    if isinstance(scopes, str):
-        raise ConfigurationError(f"{tool}: scopes", "a single text", f"write {{{scopes!r}}}.")
-    for scope in scopes:
-        if not isinstance(scope, str) or not scope or scope == "*":
-            raise ConfigurationError(f"{tool}: scopes", f"{scope!r} is not a scope")
-    return frozenset(scopes)
-
-
-def _approval(approval: str, tool: str) -> str:
-    if approval not in APPROVALS:
-        raise ConfigurationError(
-            f"{tool}: approval", f"{approval!r} is not known", "write ask or deny."
-        )
-    if approval == "allow":
-        raise ConfigurationError(
-            f"{tool}: approval",
-            "a tool may only ask for more than its effect does",
-            "the operator allows it in policy.unconfirmed_destructive.",
-        )
-    return approval
-
-
-def _positive(value: float | None, key: str) -> float | None:
-    if value is not None and not value > 0:
-        raise ConfigurationError(key, f"{value!r} must be above 0")
-    return value

@@ -345,7 +345,7 @@ def test_json_schema_survives_json() -> None:
 
 
 def test_defaults_by_field_are_handed_over() -> None:
-    tool = _tool(lambda n=Field(5, ge=1), tags=Field(default_factory=list): None)
+    tool = _tool(lambda n=Field(5, ge=1), tags=Field(default_factory=list): None, name="f")
     assert tool.read_arguments(b"{}") == {"n": 5, "tags": []}
 
     def g(more: Annotated[list[str], Field(default_factory=list)], n: int = Field(5, ge=1)): ...

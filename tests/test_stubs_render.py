@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limbeck import Catalog, Toolset
+from limbeck import Catalog, ConfigurationError, Toolset
+from limbeck.runtime import gate
+from limbeck.stubs import render
 from limbeck.stubs.catalog import ToolsetView
 from limbeck.stubs.contract import HandlerKind
 from limbeck.stubs.describe import describe
-from limbeck.stubs.render import parameter_names, render_bridge, render_catalog, render_toolset
+from limbeck.stubs.names import member_name, parameter_names
+from limbeck.stubs.render import render_bridge, render_catalog, render_toolset
 from limbeck.stubs.tool import Effect, Tool, ToolSpec
 
 JSON = st.recursive(
@@ -58,7 +61,7 @@ def _view(input_schema: Any, output_schema: Any = None, **spec: Any) -> ToolsetV
     )  # fmt: skip
     tool = Tool(
         spec=made, handler=print, kind=HandlerKind.PLAIN, context_parameter=None, parameters=(),
-        model=None, adapter=None,
+        reader=None, adapter=None,
     )  # type: ignore[arg-type]  # fmt: skip
     return ToolsetView(name="box", description="", tools=(tool,))
 
@@ -149,6 +152,59 @@ def test_recursion_becomes_a_typed_dict_that_names_itself() -> None:
     assert "children: NotRequired[list[Node]]" in source
     loop = {"$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}, "$ref": "#/$defs/A"}
     assert "-> Any:" in render_toolset(_view({}, loop))
+
+
+def _two(first: Any, second: Any) -> str:
+    """The module of two tools with the results given."""
+    views = [_view({}, first, name="one"), _view({}, second, name="two")]
+    return render_toolset(
+        ToolsetView(name="box", description="", tools=tuple(view.tools[0] for view in views))
+    )
+
+
+def _behind(target: Any, **more: Any) -> Any:
+    properties = {"item": {"$ref": "#/$defs/Item"}}
+    return {"type": "object", "properties": properties, "$defs": {"Item": target, **more}}
+
+
+def test_schemas_that_differ_behind_a_reference_are_two() -> None:
+    source = _two(_behind({"type": "integer"}), _behind({"type": "string"}))
+    assert "item: NotRequired[int]" in source
+    assert "item: NotRequired[str]" in source
+    assert "def one() -> OneResult:" in source
+    assert "def two() -> TwoResult:" in source
+    same = _two(_behind({"type": "integer"}), _behind({"type": "integer"}))
+    assert "def two() -> OneResult:" in same
+
+
+def test_recursive_schemas_that_differ_far_behind_a_reference_are_two() -> None:
+    def tree(leaf: str) -> Any:
+        far = {"type": "object", "properties": {"leaf": {"type": leaf}}}
+        item = {
+            "type": "object",
+            "properties": {"next": {"$ref": "#/$defs/Item"}, "far": {"$ref": "#/$defs/Far"}},
+        }
+        return _behind(item, Far=far)
+
+    source = _two(tree("integer"), tree("string"))
+    assert "leaf: NotRequired[int]" in source
+    assert "leaf: NotRequired[str]" in source
+    assert "next: NotRequired[Item]" in source
+    assert "next: NotRequired[Item2]" in source
+    assert _two(tree("integer"), tree("integer")).count("class ") == 3
+
+
+def test_a_reference_names_its_target_as_a_web_address_does() -> None:
+    schema = {"$ref": "#/$defs/A%20B~1C", "$defs": {"A B/C": {"type": "integer"}}}
+    assert "-> int:" in render_toolset(_view({}, schema))
+
+
+def test_a_schema_deeper_than_any_stack_becomes_any() -> None:
+    schema: Any = {"type": "integer", "minimum": 1}
+    for _ in range(20_000):
+        schema = {"type": "array", "items": schema, "minItems": 1}
+    deep = {"type": "object", "properties": {"a": schema}}
+    assert "Any" in render_toolset(_view({"properties": {"a": schema}}, deep))
 
 
 def test_keys_that_are_no_names_make_a_functional_typed_dict() -> None:
@@ -269,3 +325,99 @@ def test_tools_may_be_named_like_anything_that_a_module_uses() -> None:
     exec(compile(body, "<stub>", "exec"), namespace)
     namespace["read"](["a"])
     assert sent == [("box.read", {"names": ["a"], "more": None})]
+
+
+NAMES = st.text(max_size=10) | st.sampled_from(
+    ["class", "from", "None", "mro", "self", "Any", "str", "list", "ſ", "s", "_x", "x", "x_", "a-b",
+     "a_b", "_call", "_UNSET", "annotations", "TypedDict", "ActResult", "\u202e", '"""', "\\", "\n"]
+)  # fmt: skip
+HOSTILE_TEXT = TEXT | st.sampled_from(
+    ['"' * 5, "\\" * 3, "x" * 2_000, "\n" * 100, "a\n    b", "\t"]
+)
+VALUES = st.none() | st.booleans() | st.integers() | HOSTILE_TEXT
+HOSTILE_SCHEMA: st.SearchStrategy[Any] = st.recursive(
+    st.fixed_dictionaries(
+        {"type": TYPES}, optional={"default": VALUES, "description": HOSTILE_TEXT}
+    )
+    | st.fixed_dictionaries({"enum": st.lists(VALUES, max_size=4)})
+    | st.fixed_dictionaries({"const": VALUES})
+    | st.just({"$ref": "#"}),
+    lambda inner: (
+        st.fixed_dictionaries({"anyOf": st.lists(inner, max_size=4)})
+        | st.fixed_dictionaries({"type": st.just("array"), "items": inner})
+        | st.fixed_dictionaries(
+            {"type": st.just("object"), "properties": st.dictionaries(NAMES, inner, max_size=3)},
+            optional={"description": HOSTILE_TEXT, "required": st.lists(NAMES, max_size=2)},
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.tuples(NAMES, HOSTILE_TEXT, st.dictionaries(NAMES, HOSTILE_SCHEMA, max_size=4),
+                  HOSTILE_SCHEMA),
+        max_size=4,
+    ),
+    HOSTILE_TEXT,
+)  # fmt: skip
+def test_a_hostile_catalog_compiles_and_can_be_called(tools: Any, description: str) -> None:
+    made: dict[str, Tool] = {}
+    for name, text, properties, output in tools:
+        try:
+            member = member_name(name)
+        except ConfigurationError:
+            continue
+        schema = {"type": "object", "properties": properties, "required": list(properties)[:1]}
+        view = _view(schema, output, name=member, description=text, side_effects=text)
+        made[member] = view.tools[0]
+    view = ToolsetView(name="box", description=description, tools=tuple(made.values()))
+    source = render_toolset(view)
+    assert source == _unparsed(view)
+    tree = ast.parse(source)
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    assert [function.name for function in functions] == list(made)
+    assert not set(source) & set("\0\x1b\u202e\u2028\r\x0c")
+    namespace = _executed(source)
+    for function in functions:
+        given = [argument.arg for argument in function.args.args]
+        calls = ", ".join(f"{name}={index}" for index, name in enumerate(given))
+        script = f"from tools import box\nbox.{function.name}({calls})"
+        gate.compile_script(script, gate=True, filename="<script>")
+        sent = namespace[function.name](**{name: index for index, name in enumerate(given)})
+        properties = made[function.name].spec.input_schema["properties"]
+        assert set(sent) == set(properties)
+        assert sorted(sent.values()) == list(range(len(properties)))
+
+
+def _unparsed(view: ToolsetView) -> str:
+    """Rendered anew, past the cache."""
+    return render._render.__wrapped__(render._Key(view))
+
+
+def _executed(source: str) -> dict[str, Any]:
+    def send(tool: str, arguments: Any) -> Any:
+        return arguments
+
+    namespace: dict[str, Any] = {
+        "_call": send, "_stream": send, "_UNSET": None, "__name__": "tools.box",
+    }  # fmt: skip
+    body = "\n".join(line for line in source.split("\n") if "from ._bridge" not in line)
+    exec(compile(body, "<stub>", "exec"), namespace)
+    return namespace
+
+
+def test_deep_unions_and_a_thousand_tools_render() -> None:
+    union: Any = {"type": "integer"}
+    for index in range(200):
+        union = {"anyOf": [union, {"enum": [f"v{index}"]}]}
+    wide = {"anyOf": [{"enum": [f"v{index}"]} for index in range(3_000)]}
+    one = _view({"properties": {"a": union, "b": wide}}, wide)
+    ast.parse(render_toolset(one))
+    tools = tuple(_view({"properties": {"a": {"type": "integer"}}}, {"type": "object",
+                  "properties": {"id": {"type": "integer", "title": str(index)}}},
+                  name=f"t{index}").tools[0] for index in range(1_000))  # fmt: skip
+    source = render_toolset(ToolsetView(name="box", description="", tools=tools))
+    assert source.count("def ") == 1_000

@@ -1,6 +1,7 @@
 """Executors on real sandboxes, and what must be the same before and after an execution."""
 
 import asyncio
+import atexit
 import contextlib
 import gc
 import os
@@ -66,7 +67,9 @@ async def _server() -> grpc.aio.Server:
 
 
 # grpc's poller comes with the first server and goes, some time, after the last: one stays.
-_POLLING = own_loop().submit(_server()).result()
+_POLLING = [own_loop().submit(_server()).result()]
+# A server that is freed after its module's globals are gone makes grpc report a bare failure.
+atexit.register(_POLLING.clear)
 
 
 def traces() -> Counter[str]:
