@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from pathlib import Path
 
 from ..runtime.errors import SandboxUnavailable
-from .backend import Backend, Limits, Sandbox
+from .backend import Backend, Leftover, Limits, Sandbox
 
 
 class AutoBackend:
@@ -51,6 +51,13 @@ class AutoBackend:
         if problem is not None:
             raise SandboxUnavailable({"auto": problem})
         return await self._ready().create(limits)
+
+    async def reap(self) -> list[Leftover]:
+        """Of every backend, also of those that were not chosen."""
+        found = []
+        for backend in self._backends:
+            found += await backend.reap()
+        return found
 
     def _ready(self) -> Backend:
         assert self._chosen is not None, "check comes first"

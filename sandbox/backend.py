@@ -217,6 +217,17 @@ class Sandbox(Protocol):
         """Kill if needed, then release uid, folder and cgroup. Idempotent."""
 
 
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """Something that a process which is dead now has left on this host."""
+
+    kind: str
+    """process, cgroup, folder, container, uid lock, runtime, image."""
+    name: str
+    removed: bool = True
+    """False when it is still there after the attempt."""
+
+
 class Backend(Protocol):
     """A way to make sandboxes."""
 
@@ -242,3 +253,9 @@ class Backend(Protocol):
 
     async def create(self, limits: Limits) -> Sandbox:
         """Reserve uid, folder and limits. Raises SandboxUnavailable."""
+
+    async def reap(self) -> list[Leftover]:
+        """Remove what crashed processes left; what a living one owns stays.
+
+        Needs no `check`, and is part of it. Raises SandboxUnavailable when nobody can be asked.
+        """

@@ -16,10 +16,10 @@ from pathlib import Path
 from ..bridge.threads import DaemonPool
 from ..runtime.errors import ConfigurationError, SandboxUnavailable
 from . import cgroup
-from .backend import Limits
+from .backend import Leftover, Limits
 from .bwrap_sandbox import BubblewrapSandbox
 from .diagnosis import explain
-from .folders import reap_folders
+from .leftovers import reap_host
 from .provision import (
     Interpreter,
     RuntimeFolder,
@@ -109,14 +109,15 @@ class BubblewrapBackend:
                 "require_hard_limits is set and no cgroup can be made here.\n"
                 "Hint: run as root, or delegate a cgroup v2 subtree to this user."
             )
-        self.reap()
-        problems = []
+        await self.reap()
+        problems: dict[str, list[str]] = {}
         for path in candidates(self._python):
             problem = await self._try_python(path)
             if problem is None:
                 return None
-            problems.append(f"{path}: {problem}")
-        return "; ".join(problems) or (
+            problems.setdefault(problem, []).append(path)
+        told = [f"{', '.join(paths)}: {problem}" for problem, paths in problems.items()]
+        return "\n".join(told) or (
             "no Python for the sandbox was found.\nHint: name one with the key `python`."
         )
 
@@ -140,11 +141,9 @@ class BubblewrapBackend:
             return None
         return explain(report.diagnosis, interpreter.path, self._bwrap)
 
-    def reap(self) -> list[str]:
-        """Remove what crashed processes left: their ids."""
-        if self._hierarchies is not None:
-            cgroup.reap(self._hierarchies)
-        return reap_folders()
+    async def reap(self) -> list[Leftover]:
+        """Remove processes, cgroups and folders whose owner is dead."""
+        return reap_host()
 
     def _create(
         self, limits: Limits, interpreter: Interpreter, *, trial: bool = False

@@ -10,12 +10,11 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from .backend import Limits, Usage
-from .folders import leftovers
+from .backend import Leftover, Limits, Usage
 
 NAME = "limbeck"
 """The parent of all our cgroups, in each hierarchy."""
@@ -146,23 +145,28 @@ def find_hierarchies(
     return Hierarchies(version=1, parents=parents)
 
 
-def reap(hierarchies: Hierarchies) -> list[str]:
-    """Kill and remove cgroups whose sandbox's owner is dead; their names."""
-    dead = set(leftovers())
+def reap(hierarchies: Hierarchies, dead: Collection[str]) -> list[Leftover]:
+    """Kill and remove the cgroups of dead sandboxes."""
     names = {
         path.name
         for parent in hierarchies.parents.values()
         for path in parent.iterdir()
         if path.is_dir() and path.name in dead
     }
-    for name in names:
+    found = []
+    for name in sorted(names):
         cgroup = Cgroup(hierarchies, name)
-        for _ in range(REMOVE_TRIES):
-            cgroup.kill()
-            if cgroup.remove():
-                break
-            time.sleep(REMOVE_PAUSE)
-    return sorted(names)
+        found.append(Leftover("cgroup", name, _kill_and_remove(cgroup)))
+    return found
+
+
+def _kill_and_remove(cgroup: Cgroup) -> bool:
+    for _ in range(REMOVE_TRIES):
+        cgroup.kill()
+        if cgroup.remove():
+            return True
+        time.sleep(REMOVE_PAUSE)
+    return False
 
 
 def _find_v2(root: Path, own: Path) -> Hierarchies | None:

@@ -17,10 +17,10 @@ from typing import Any
 
 from ..bridge.threads import DaemonPool
 from ..runtime.errors import ConfigurationError, SandboxUnavailable
-from . import image
-from .backend import Limits
+from . import image, image_build
+from .backend import Leftover, Limits
 from .docker_sandbox import DEADLINE_LABEL, OWNER_LABEL, DockerSandbox
-from .folders import reap_folders
+from .leftovers import reap_host
 from .owner import is_alive
 from .provision import RuntimeFolder, examine, prepare_runtime, reachable_python
 
@@ -52,6 +52,19 @@ class Daemon:
     async def run(self, call: Callable[[], Any]) -> Any:
         """Something slow of ours, in the same threads, without a deadline."""
         return await self._pool.run(call)
+
+    async def follow(self, options: dict[str, Any], python_image: str) -> None:
+        """A build of the engine's, to its end. Raises SandboxUnavailable."""
+
+        def build() -> None:
+            image_build.follow(self._client.build(**options), python_image)
+
+        try:
+            await self.run(build)
+        except SandboxUnavailable:
+            raise
+        except Exception as error:
+            raise _translated(error) from error
 
     async def _bounded(self, call: Callable[[], Any]) -> Any:
         try:
@@ -156,20 +169,39 @@ class DockerBackend:
             daemon=self.daemon, image=self._image, oci_runtime=self._oci_runtime, limits=limits
         )
 
-    async def reap(self) -> list[str]:
-        """Remove containers and folders whose owner is dead, or whose time is over.
-
-        Returns the containers' names.
-        """
+    async def reap(self) -> list[Leftover]:
+        """Remove containers whose owner is dead, then their folders."""
         await self.daemon.connect()
-        reap_folders()
-        removed = []
         found = await self.daemon.ask("containers", all=True, filters={"label": OWNER_LABEL})
-        for container in found:
-            if _is_left_over(container["Labels"]):
-                await self.daemon.ask("remove_container", container["Id"], force=True, v=True)
-                removed.append(container["Names"][0].lstrip("/"))
+        removed = [
+            await self._remove_container(container)
+            for container in found
+            if _is_left_over(container["Labels"])
+        ]
+        return [*removed, *reap_host()]
+
+    async def reap_images(self) -> list[Leftover]:
+        """Remove images of ours that a later build has taken the name from."""
+        await self.daemon.connect()
+        filters = {"label": image.ABI_LABEL, "dangling": True}
+        removed = []
+        for found in await self.daemon.ask("images", filters=filters):
+            gone = True
+            try:
+                await self.daemon.ask("remove_image", found["Id"])
+            except DaemonError:  # a container of it is still there
+                gone = False
+            removed.append(Leftover("image", found["Id"].partition(":")[2][:12], gone))
         return removed
+
+    async def _remove_container(self, container: dict[str, Any]) -> Leftover:
+        name = (container.get("Names") or [container["Id"][:12]])[0].lstrip("/")
+        try:
+            await self.daemon.ask("remove_container", container["Id"], force=True, v=True)
+        except DaemonError as error:
+            # 404: another reaper was faster.
+            return Leftover("container", name, removed=error.status == 404)
+        return Leftover("container", name)
 
     async def build_image(self) -> dict[str, Any]:
         """Build the image without a registry and give it to the engine; what was built."""
@@ -192,6 +224,24 @@ class DockerBackend:
             "bytes": len(layer),
             "abi": image.abi(runtime),
         }
+
+    async def build_image_from(self, python_image: str) -> dict[str, Any]:
+        """Build the image on a registry's Python, NAME@sha256:DIGEST; what was built."""
+        image_build.check_base(python_image)
+        image_build.check_lock()
+        await self.daemon.connect()
+        runtime = await self.daemon.run(prepare_runtime)
+        abi = image.abi(runtime)
+        self._image = self._image or image.tag(image.load_declaration(), runtime)
+        options = image_build.options(python_image, self._image, abi)
+        await self.daemon.follow(options, python_image)
+        self._checked = False
+        problem = await self.check()
+        if problem is not None:
+            raise SandboxUnavailable({self.name: problem})
+        found = await self.daemon.ask("inspect_image", self._image)
+        (layer, *_) = found["RootFS"]["Layers"]
+        return {"image": self._image, "layer": layer, "bytes": found["Size"], "abi": abi}
 
     async def _try(self) -> str | None:
         await self.daemon.connect()

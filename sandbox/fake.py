@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Hashable
 from pathlib import Path
 
-from .backend import ExitCause, ExitReport, HostFolder, Limits, Usage
+from .backend import ExitCause, ExitReport, HostFolder, Leftover, Limits, Usage
 from .pipes import PipeReader, until_readable
 from .process_one import ProcessOne
 from .reserved import Clocked
@@ -53,6 +53,10 @@ class FakeBackend:
     async def create(self, limits: Limits) -> FakeSandbox:
         """A folder, and nothing else."""
         return FakeSandbox()
+
+    async def reap(self) -> list[Leftover]:
+        """Nothing of it has a name."""
+        return []
 
 
 class FakeSandbox(Clocked):

@@ -98,14 +98,6 @@ def _dead(path: Path) -> bool:
         return False
 
 
-def reap_folders() -> list[str]:
-    """Remove the folders of sandboxes whose owner is dead: their ids."""
-    names = leftovers()
-    for name in names:
-        remove_folder(HostFolder(base_folder() / name))
-    return names
-
-
 def _base_path() -> Path:
     if os.geteuid() == 0:
         return Path("/run/limbeck")

@@ -138,10 +138,12 @@ def _stage(
             _copy(Path(os.path.realpath(library)), stage / library.lstrip("/"))
     stdlib = stage / interpreter.stdlib.lstrip("/")
     shutil.copytree(
-        interpreter.stdlib, stdlib, ignore=_ignore(declaration.left_out), symlinks=False,
-        ignore_dangling_symlinks=True,
+        interpreter.stdlib, stdlib, ignore=shutil.ignore_patterns(*declaration.left_out),
+        symlinks=False, ignore_dangling_symlinks=True,
     )  # fmt: skip
-    shutil.copytree(runtime.lib, stage / "limbeck/lib", ignore=_ignore(frozenset({"__pycache__"})))
+    shutil.copytree(
+        runtime.lib, stage / "limbeck/lib", ignore=shutil.ignore_patterns("__pycache__")
+    )
     if Path("/usr/share/zoneinfo").is_dir():
         zones = stage / "usr/share/zoneinfo"
         shutil.copytree("/usr/share/zoneinfo", zones, ignore_dangling_symlinks=True)
@@ -153,13 +155,6 @@ def _stage(
     bill = json.dumps(bill_of_materials(declaration, interpreter), indent=1, sort_keys=True)
     (stage / _SBOM).write_text(bill + "\n")
     _compile(stage, interpreter)
-
-
-def _ignore(names: frozenset[str]) -> Any:
-    def ignored(_folder: str, found: list[str]) -> set[str]:
-        return {name for name in found if name in names}
-
-    return ignored
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..runtime.errors import ConfigurationError
+from .holding import MAKING, hold
 
 PACKAGES = ("RestrictedPython",)
 """Distributions that the runtime imports, with their licences."""
@@ -90,15 +91,15 @@ def reachable_python() -> str:
 
 
 def prepare_runtime() -> RuntimeFolder:
-    """The runtime folder of this version, copied when it is not there yet.
+    """The runtime folder of this version, copied when it is not there yet; held from now on.
 
     Raises ConfigurationError when a needed distribution is missing or the folder cannot be made.
     """
     sources = [*_own_files(), *_package_files()]
     bundled = list(_bundled_bwrap())
-    base = _base_folder()
+    base = runtimes_folder()
     root = base / _digest([*sources, *bundled])
-    if not root.is_dir():
+    while not hold(root):
         try:
             _copy(root, sources, bundled)
         except OSError as error:
@@ -254,7 +255,7 @@ def _digest(files: Iterable[tuple[str, Path]]) -> str:
     return digest.hexdigest()[:24]
 
 
-def _base_folder() -> Path:
+def runtimes_folder() -> Path:
     """A folder of ours whose parents anybody may pass. SAFETY: nobody else may write to it."""
     if os.geteuid() == 0:
         base = Path("/var/lib/limbeck")
@@ -279,7 +280,7 @@ def _copy(
     root: Path, sources: Iterable[tuple[str, Path]], bundled: Iterable[tuple[str, Path]]
 ) -> None:
     """Build beside the target and rename: two processes may do it at once."""
-    scratch = Path(tempfile.mkdtemp(prefix="new-", dir=root.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=MAKING, dir=root.parent))
     try:
         for name, path in [*sources, *bundled]:
             target = scratch / name

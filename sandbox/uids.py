@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..runtime.errors import SandboxUnavailable
+from .backend import Leftover
 from .folders import base_folder
 
 BASE = 1_900_000_000
@@ -44,5 +47,31 @@ def lease_uid() -> UidLease:
         except BlockingIOError:
             os.close(descriptor)
             continue
+        # SAFETY: a lock on a file that was reaped meanwhile keeps nobody out.
+        if not _is_there(path, descriptor):
+            os.close(descriptor)
+            return lease_uid()
         return UidLease(BASE + number, descriptor)
     raise SandboxUnavailable({"bubblewrap": f"all {COUNT} uids of the range are in use"})
+
+
+def reap() -> list[Leftover]:
+    """Remove the lock files that nobody holds."""
+    found = []
+    for path in sorted(base_folder().glob("uids/*")):
+        with contextlib.suppress(OSError):
+            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()
+                found.append(Leftover("uid lock", path.name))
+            finally:
+                os.close(descriptor)
+    return found
+
+
+def _is_there(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

@@ -189,7 +189,7 @@ def test_a_killed_host_s_sandbox_dies_in_either_state(where: str, state: str) ->
     host.wait()
     host.stdout.close()
     until(lambda: not _processes(uid), 10)
-    asyncio.run(BACKENDS[where].reap()) if where == "docker" else BACKENDS[where].reap()
+    asyncio.run(BACKENDS[where].reap())
     assert not [path for path in base_folder().iterdir() if _owner(path) == host.pid]
 
 

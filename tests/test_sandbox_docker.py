@@ -9,7 +9,7 @@ import textwrap
 import time
 
 import pytest
-from kit.sandboxed import DOCKER, execute
+from kit.sandboxed import execute, needs_docker
 
 from limbeck.sandbox import docker as backend
 from limbeck.sandbox.auto import AutoBackend
@@ -17,9 +17,6 @@ from limbeck.sandbox.bubblewrap import BubblewrapBackend
 from limbeck.sandbox.docker import DockerBackend
 from limbeck.sandbox.docker_sandbox import DEADLINE_LABEL, OWNER_LABEL
 from limbeck.sandbox.owner import this_process
-
-PROBLEM = None if os.environ.get("CI") else asyncio.run(DOCKER.check())
-needs_docker = pytest.mark.skipif(PROBLEM is not None, reason=str(PROBLEM))
 
 HOST = textwrap.dedent("""
     from limbeck import Executor, Toolset

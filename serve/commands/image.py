@@ -24,17 +24,24 @@ def command() -> None:
 
 @command.command("build")
 @click.option("--offline", is_flag=True, help="Without a registry, from this host's own files.")
+@click.option(
+    "--python-image",
+    metavar="NAME@sha256:DIGEST",
+    help="With a registry: the Python to build on, of limbeck's own minor version.",
+)
 @json_option
-def build(offline: bool, as_json: bool) -> None:
+def build(offline: bool, python_image: str | None, as_json: bool) -> None:
     """Build the image and give it to the engine."""
     try:
-        if not offline:
+        if offline is (python_image is not None):
             raise ConfigurationError(
                 "limbeck image build",
-                "a build from a registry is `docker build -f images/Dockerfile .`",
-                "add --offline to build it here without one.",
+                "it is built either from a registry's Python or offline",
+                "write --offline, or --python-image NAME@sha256:DIGEST.",
             )
-        built = asyncio.run(DockerBackend().build_image())
+        backend = DockerBackend()
+        making = backend.build_image_from(python_image) if python_image else backend.build_image()
+        built = asyncio.run(making)
     except ConfigurationError as error:
         fail(error, as_json)
     except SandboxUnavailable as error:

@@ -33,11 +33,14 @@ DOCKER = DockerBackend()
 BACKENDS = {"bubblewrap": BACKEND, "watcher": WATCHED, "docker": DOCKER}
 
 
+NO_DOCKER = None if os.environ.get("CI") else asyncio.run(DOCKER.check())
+"""On a developer's machine docker may be missing; in CI that is a failure, not a skip."""
+
+needs_docker = pytest.mark.skipif(NO_DOCKER is not None, reason=str(NO_DOCKER))
+
+
 def _docker_parameter():
-    """On a developer's machine docker may be missing; in CI that is a failure, not a skip."""
-    problem = None if os.environ.get("CI") else asyncio.run(DOCKER.check())
-    marks = [pytest.mark.skip(reason=problem)] if problem is not None else []
-    return pytest.param("docker", marks=marks)
+    return pytest.param("docker", marks=needs_docker)
 
 
 ON_BOTH = pytest.mark.parametrize("where", ["bubblewrap", _docker_parameter()])
