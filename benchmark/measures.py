@@ -19,7 +19,19 @@ from .rows import Sample
 CALLS = 200
 """Calls of one round."""
 
+MANY = 5_000
+"""Calls of one round of call_many."""
+
 _WARM_UP = -1
+
+_MANY_SCRIPT = f"""
+import time
+from tools import bench, call_many
+call_many(bench.nothing, range(100))
+began, cpu = time.perf_counter(), time.process_time()
+call_many(bench.nothing, range({MANY}))
+print([(time.perf_counter() - began) / {MANY}, (time.process_time() - cpu) / {MANY}])
+"""
 
 _CALLS_SCRIPT = f"""
 import statistics, time
@@ -56,6 +68,37 @@ class Measure(ABC):
     @abstractmethod
     def measure(self) -> Sample:
         """One round of ours. Raises LimbeckError when it cannot be had."""
+
+
+class ManyCalls(Measure):
+    """call_many: pipelined, the whole pipeline for each call."""
+
+    title = "call_many, a call"
+    section = "many"
+    unit = "us"
+    goal = 6.0
+
+    def __init__(self, backend: BubblewrapBackend, stack: ExitStack) -> None:
+        self._ping = stack.enter_context(PingPong())
+        bench = Toolset("bench")
+
+        @bench.tool(effect="read")
+        async def nothing(number: int) -> int:
+            """Give a number back."""
+            return number
+
+        self._executor = stack.enter_context(Executor([bench], backend=backend))
+
+    def floor(self) -> Sample:
+        """A ping and its answer between two processes."""
+        return self._ping.sample(CALLS)
+
+    def measure(self) -> Sample:
+        """One of many calls: wall, and CPU of both sides."""
+        before = time.process_time()
+        result = checked(self._executor.execute_code(_MANY_SCRIPT))
+        wall, cpu = json.loads(result.printout)
+        return Sample(wall, cpu + (time.process_time() - before) / MANY)
 
 
 class LockStepCall(Measure):

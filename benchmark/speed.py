@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from ..runtime.errors import LimbeckError
 from ..sandbox.bubblewrap import BubblewrapBackend
 from .floors import load
-from .measures import LockStepCall, Measure
+from .measures import LockStepCall, ManyCalls, Measure
 from .pools import PoolHit, SustainedUse, WarmMemory
 from .rows import Report, Row, machine, row
 from .starts import ColdStart, DockerColdStart, DockerWarmStart, WarmStart
@@ -22,6 +22,7 @@ Progress = Callable[[str], None]
 
 MEASURES: tuple[type[Measure], ...] = (
     LockStepCall,
+    ManyCalls,
     ColdStart,
     WarmStart,
     PoolHit,

@@ -93,16 +93,20 @@ class Channel:
     def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         """Call one tool: its value, or its error raised by its class."""
         with self._room:
-            call_id, inbox = self._ask(tool, arguments)
+            inbox = Inbox()
+            call_id = self.post(tool, arguments, inbox)
+            self.flush()
             try:
                 answer = self._turns.wait(inbox)
             finally:
                 self._waiting.pop(call_id, None)
-        return self._value(tool, answer)
+        return self.value(tool, answer)
 
     def stream(self, tool: str, arguments: dict[str, Any]) -> Iterator[Any]:
         """Call a streamed tool: its rows, one by one, never more than a few messages ahead."""
-        call_id, inbox = self._ask(tool, arguments)
+        inbox = Inbox()
+        call_id = self.post(tool, arguments, inbox)
+        self.flush()
         finished = False
         try:
             while True:
@@ -132,15 +136,8 @@ class Channel:
         """End the stream; every waiting call raises BridgeClosed."""
         self._stream.close()
 
-    def _value(self, tool: str, answer: Result | None) -> Any:
-        if answer is _END:
-            raise BridgeClosed(tool)
-        if answer.error:
-            raise from_wire(json.loads(answer.error))
-        return payload.decode(answer.value)
-
-    def _ask(self, tool: str, arguments: dict[str, Any]) -> tuple[int, Inbox]:
-        """Send one call; where its answer will be."""
+    def post(self, tool: str, arguments: dict[str, Any], inbox: Inbox) -> int:
+        """Ask for a call that `flush` sends: its number. Its answer comes into `inbox`."""
         try:
             data = payload.encode(arguments)
         except payload.PayloadError as error:
@@ -148,16 +145,36 @@ class Channel:
         if len(data) > self._max_arguments:
             problem = f"{len(data):,} bytes in all, the limit is {self._max_arguments:,}"
             raise InvalidArguments(tool, [problem])
-        call_id, inbox = next(self._ids), Inbox()
+        call_id = next(self._ids)
         self._waiting[call_id] = inbox
         if self._ended:
             self._turns.give(inbox, _END)
-        self._put(codec.call(call_id, tool, data))
-        return call_id, inbox
+        self._outbox.append(codec.call(call_id, tool, data))
+        return call_id
+
+    def wait(self, inbox: Inbox) -> Result | None:
+        """The next answer in an inbox; None when the stream is over."""
+        answer: Result | None = self._turns.wait(inbox)
+        return answer
+
+    def forget(self, call_id: int) -> None:
+        """No more answers are wanted for a call."""
+        self._waiting.pop(call_id, None)
+
+    def value(self, tool: str, answer: Result | None) -> Any:
+        """What an answer says: the value, or its error raised by its class."""
+        if answer is _END:
+            raise BridgeClosed(tool)
+        if answer.error:
+            raise from_wire(json.loads(answer.error))
+        return payload.decode(answer.value)
 
     def _put(self, part: bytes) -> None:
-        """Send a part, with what other threads have put meanwhile."""
         self._outbox.append(part)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what waits to be sent, whoever put it there."""
         with self._sending:
             while self._outbox:
                 try:

@@ -11,6 +11,7 @@ import difflib
 import importlib
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
@@ -18,9 +19,10 @@ from typing import Any, TypeVar
 
 from .channel import Channel
 from .errors import TOOL_ERRORS, UnknownTool
+from .many import CallMany
 from .stub_calls import checked
 
-LATER = frozenset({"search", "describe", "call_many", "emit", "aio", "help"})
+LATER = frozenset({"search", "describe", "emit", "aio", "help"})
 """Helpers that the name is reserved for and that this version does not have."""
 
 
@@ -64,7 +66,7 @@ class _StubFinder:
     def __init__(self, folder: str, names: list[str], channel: Channel) -> None:
         self._folder = folder
         self._names = names
-        self._channel = channel
+        self._bridge = _Bridge(channel)
         self._own: dict[str, list[str]] = {}
         """The tools of each toolset that is loaded."""
 
@@ -98,15 +100,19 @@ class _StubFinder:
         if not name:
             self._fill_package(module)
         elif name == "_bridge":
-            _fill_bridge(module, self._channel)
+            module.__dict__.update(
+                _call=self._bridge.call, _stream=self._bridge.stream, _UNSET=UNSET
+            )
         else:
             self._fill_stub(module, name)
 
     def _fill_package(self, module: ModuleType) -> None:
         module.__doc__ = "The tools of this session: " + (", ".join(self._names) or "none")
         module.__dict__.update({cls.__name__: cls for cls in TOOL_ERRORS.values()})
-        module.__dict__["__all__"] = list(self._names)
-        module.__dict__["__dir__"] = lambda: list(self._names)
+        names = [*self._names, "call_many"]
+        module.__dict__["call_many"] = CallMany(self._bridge.channel, self._bridge.asking)
+        module.__dict__["__all__"] = names
+        module.__dict__["__dir__"] = lambda: names
         module.__dict__["__getattr__"] = _import_or_unknown(self._names)
 
     def _fill_stub(self, module: ModuleType, name: str) -> None:
@@ -115,11 +121,12 @@ class _StubFinder:
             code = compile(file.read(), f"<tools.{name}>", "exec", dont_inherit=True)
         exec(code, module.__dict__)  # noqa: S102 - the host generated it
         stubs = {
-            key: checked(value, f"{name}.{key}", self._channel.call)
+            key: checked(value, f"{name}.{key}", self._bridge.call)
             for key, value in module.__dict__.items()
             if isinstance(value, FunctionType) and value.__module__ == module.__name__
         }
         module.__dict__.update(stubs)
+        self._bridge.stubs.update(stubs.values())
         own = self._own[name] = sorted(stubs)
         module.__dict__["__dir__"] = lambda: own
         # As a package's: `from tools.orders import zz` comes to the finder, which knows near names.
@@ -127,14 +134,46 @@ class _StubFinder:
         module.__dict__["__getattr__"] = _unknown_in(name, own)
 
 
-def _fill_bridge(module: ModuleType, channel: Channel) -> None:
-    def call(tool: str, arguments: dict[str, Any]) -> Any:
-        return channel.call(tool, _given(arguments))
+class _Bridge:
+    """What stubs call: the channel, or whoever wants to know what would be called."""
 
-    def stream(tool: str, arguments: dict[str, Any]) -> Iterator[Any]:
-        return channel.stream(tool, _given(arguments))
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.stubs: set[Callable[..., Any]] = set()
+        self._asking = _Asking()
 
-    module.__dict__.update(_call=call, _stream=stream, _UNSET=UNSET)
+    def call(self, tool: str, arguments: dict[str, Any]) -> Any:
+        """Of a stub with one answer."""
+        if self._asking.now:
+            return (tool, _given(arguments))
+        return self.channel.call(tool, _given(arguments))
+
+    def stream(self, tool: str, arguments: dict[str, Any]) -> Iterator[Any]:
+        """Of a stub whose rows stream."""
+        if self._asking.now:
+            raise TypeError(f"{tool} streams its rows: iterate over a call of it")
+        return self.channel.stream(tool, _given(arguments))
+
+    def asking(self, stub: Callable[..., Any]) -> Callable[..., tuple[str, dict[str, Any]]]:
+        """A function that gives the call which a stub would make. Raises TypeError for others."""
+        if stub not in self.stubs:
+            raise TypeError("give the tool itself: call_many(orders.get_order, rows)")
+
+        def ask(*args: Any, **kwargs: Any) -> tuple[str, dict[str, Any]]:
+            self._asking.now = True
+            try:
+                call: tuple[str, dict[str, Any]] = stub(*args, **kwargs)
+                return call
+            finally:
+                self._asking.now = False
+
+        return ask
+
+
+class _Asking(threading.local):
+    """Whether this thread wants to know what a stub would call."""
+
+    now = False
 
 
 def _given(arguments: dict[str, Any]) -> dict[str, Any]:

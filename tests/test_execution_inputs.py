@@ -77,7 +77,7 @@ def _run(script: str, **options: object) -> ExecutionResult:
         ("from tools import nope", "UnknownTool", ["nope"]),
         ("from tools import ordrs", "UnknownTool", ["orders?"]),
         ("import tools.nope", "UnknownTool", ["nope"]),
-        ("from tools import call_many", "ImportError", ["not in this version"]),
+        ("from tools import emit", "ImportError", ["not in this version"]),
         (
             "from tools import orders\norders.get_order('5', full=1)",
             "InvalidArguments",
