@@ -22,7 +22,7 @@ from . import codec, payload
 from .codec import Job, Result
 from .errors import BridgeClosed, InvalidArguments, from_wire
 from .http2 import GrpcStream, StreamEnded
-from .turns import Inbox, Turns
+from .turns import Inbox, Putable, Turns
 from .wire import ATTACH, MAX_ANSWER, MAX_MESSAGE, PROTOCOL
 
 IDLE_SECONDS = 0.05
@@ -41,7 +41,7 @@ class Channel:
         Raises BridgeClosed when nobody listens.
         """
         self._jobs: Inbox = Inbox()
-        self._waiting: dict[int, Inbox] = {}
+        self._waiting: dict[int, Putable] = {}
         self._blocked: deque[Inbox] = deque()
         self._turns = Turns(self._read)
         self._outbox: deque[bytes] = deque()
@@ -49,6 +49,8 @@ class Channel:
         self._ids = itertools.count(1)
         self._token = b""
         self._max_arguments = 0
+        self.max_inflight = 1
+        """Calls that the host serves at a time."""
         self._room = threading.Semaphore(1)
         self._ended = False
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -87,6 +89,7 @@ class Channel:
             self._put(codec.PONG)
         self._token = codec.token(job.token)
         self._max_arguments = job.max_arguments
+        self.max_inflight = job.max_inflight
         self._room = threading.Semaphore(job.max_inflight)
         return job
 
@@ -121,11 +124,28 @@ class Channel:
                     raise from_wire(json.loads(answer.error))
                 if finished:
                     return
-                self._put(codec.credit(call_id, 1))
+                self.credit(call_id)
         finally:
             self._waiting.pop(call_id, None)
             if not finished:
-                self._put(codec.cancels([call_id]))
+                self.cancel(call_id)
+
+    def credit(self, call_id: int) -> None:
+        """One more message of rows may come for a streamed call."""
+        self._put(codec.credit(call_id, 1))
+
+    def cancel(self, call_id: int) -> None:
+        """Nobody wants a call's answer any more."""
+        self._put(codec.cancels([call_id]))
+
+    @property
+    def descriptor(self) -> int:
+        """The socket's: readable when there is something for `read_some`."""
+        return self._stream.fileno()
+
+    def read_some(self) -> None:
+        """Read what is there, unless a thread does already."""
+        self._turns.read_if_free()
 
     def done(self, exit_code: int, error: dict[str, Any] | None) -> None:
         """Report the script's end; the host kills the sandbox after that."""
@@ -136,7 +156,7 @@ class Channel:
         """End the stream; every waiting call raises BridgeClosed."""
         self._stream.close()
 
-    def post(self, tool: str, arguments: dict[str, Any], inbox: Inbox) -> int:
+    def post(self, tool: str, arguments: dict[str, Any], inbox: Putable) -> int:
         """Ask for a call that `flush` sends: its number. Its answer comes into `inbox`."""
         try:
             data = payload.encode(arguments)

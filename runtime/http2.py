@@ -123,6 +123,10 @@ class GrpcStream:
             self._hear(kind, flags, stream, body)
         del self._unread[:position]
 
+    def fileno(self) -> int:
+        """The socket's descriptor."""
+        return self._socket.fileno()
+
     def is_readable(self, seconds: float) -> bool:
         """Whether there is something to `pump` within so many seconds."""
         return bool(select.select([self._socket], [], [], seconds)[0])

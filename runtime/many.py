@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sized
-from typing import Any
+from typing import Any, NamedTuple
 
 from .channel import Channel
 from .codec import Result
@@ -21,8 +21,16 @@ MAX_CONCURRENCY = 64
 AHEAD = 8
 """So many times the concurrency may be answered and wait for a slow one before them."""
 
-Ask = Callable[..., tuple[str, dict[str, Any]]]
-"""A stub's call, caught before it is made: the tool's name and its arguments."""
+
+class Asked(NamedTuple):
+    """A stub's call, caught before it is made."""
+
+    tool: str
+    arguments: dict[str, Any]
+    streams: bool
+
+
+Ask = Callable[..., Asked]
 
 
 class CallMany:
@@ -123,7 +131,9 @@ class _Work:
 
     def _ask_one(self, index: int, row: Any) -> None:
         try:
-            tool, arguments = self._ask(row)
+            tool, arguments, streams = self._ask(row)
+            if streams:
+                raise TypeError(f"{tool} streams its rows: iterate over a call of it")
             number = self._channel.post(tool, arguments, self._inbox)
         except ToolError as error:
             self._keep(index, error)
@@ -162,7 +172,7 @@ def _spread(tool: Callable[..., Any], ask: Ask) -> Ask:
     """The call of one row."""
     single = len(inspect.signature(tool).parameters) == 1
 
-    def spread(row: Any) -> tuple[str, dict[str, Any]]:
+    def spread(row: Any) -> Asked:
         if isinstance(row, tuple):
             return ask(*row)
         if isinstance(row, dict) and not single:

@@ -8,21 +8,25 @@ which is an AttributeError or an ImportError too, as Python's own probes expect.
 from __future__ import annotations
 
 import difflib
+import functools
 import importlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable
 from importlib.machinery import ModuleSpec
 from types import FunctionType, ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .channel import Channel
 from .errors import TOOL_ERRORS, UnknownTool
-from .many import CallMany
+from .many import Asked, CallMany
 from .stub_calls import checked
 
-LATER = frozenset({"search", "describe", "emit", "aio", "help"})
+if TYPE_CHECKING:
+    from .aio import AsyncCalls
+
+LATER = frozenset({"search", "describe", "emit", "help"})
 """Helpers that the name is reserved for and that this version does not have."""
 
 
@@ -74,7 +78,7 @@ class _StubFinder:
         package, _, name = fullname.partition(".")
         if package != "tools":
             return None
-        if name in ("", "_bridge") or name in self._names:
+        if name in ("", "_bridge", "aio") or name.removeprefix("aio.") in self._names:
             loader: Any = self  # A loader in all but its base class.
             return ModuleSpec(fullname, loader, is_package=not name)
         raise self._not_found(name)
@@ -99,6 +103,10 @@ class _StubFinder:
         name = module.__name__.partition(".")[2]
         if not name:
             self._fill_package(module)
+        elif name == "aio":
+            self._fill_aio(module)
+        elif name.startswith("aio."):
+            self._fill_coroutines(module, name.removeprefix("aio."))
         elif name == "_bridge":
             module.__dict__.update(
                 _call=self._bridge.call, _stream=self._bridge.stream, _UNSET=UNSET
@@ -109,11 +117,11 @@ class _StubFinder:
     def _fill_package(self, module: ModuleType) -> None:
         module.__doc__ = "The tools of this session: " + (", ".join(self._names) or "none")
         module.__dict__.update({cls.__name__: cls for cls in TOOL_ERRORS.values()})
-        names = [*self._names, "call_many"]
+        names = [*self._names, "aio", "call_many"]
         module.__dict__["call_many"] = CallMany(self._bridge.channel, self._bridge.asking)
         module.__dict__["__all__"] = names
         module.__dict__["__dir__"] = lambda: names
-        module.__dict__["__getattr__"] = _import_or_unknown(self._names)
+        module.__dict__["__getattr__"] = _import_or_unknown([*self._names, "aio"])
 
     def _fill_stub(self, module: ModuleType, name: str) -> None:
         path = f"{self._folder}/{name}.py"
@@ -133,6 +141,25 @@ class _StubFinder:
         module.__dict__["__path__"] = []
         module.__dict__["__getattr__"] = _unknown_in(name, own)
 
+    def _fill_aio(self, module: ModuleType) -> None:
+        module.__doc__ = "The same tools as coroutines: " + (", ".join(self._names) or "none")
+        module.__dict__["__path__"] = []
+        module.__dict__["__dir__"] = lambda: list(self._names)
+        module.__dict__["__getattr__"] = _import_or_unknown(self._names, "tools.aio.")
+
+    def _fill_coroutines(self, module: ModuleType, name: str) -> None:
+        plain = importlib.import_module(f"tools.{name}")
+        module.__doc__ = plain.__doc__
+        module.__dict__.update(
+            (key, self._bridge.coroutine(value) if value in self._bridge.stubs else value)
+            for key, value in plain.__dict__.items()
+            if key[0] != "_" and isinstance(value, Hashable)
+        )
+        own = self._own[name]
+        module.__dict__["__dir__"] = lambda: own
+        module.__dict__["__path__"] = []
+        module.__dict__["__getattr__"] = _unknown_in(name, own)
+
 
 class _Bridge:
     """What stubs call: the channel, or whoever wants to know what would be called."""
@@ -141,33 +168,55 @@ class _Bridge:
         self.channel = channel
         self.stubs: set[Callable[..., Any]] = set()
         self._asking = _Asking()
+        self._coroutines: AsyncCalls | None = None
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         """Of a stub with one answer."""
         if self._asking.now:
-            return (tool, _given(arguments))
+            return Asked(tool, _given(arguments), False)
         return self.channel.call(tool, _given(arguments))
 
-    def stream(self, tool: str, arguments: dict[str, Any]) -> Iterator[Any]:
+    def stream(self, tool: str, arguments: dict[str, Any]) -> Any:
         """Of a stub whose rows stream."""
         if self._asking.now:
-            raise TypeError(f"{tool} streams its rows: iterate over a call of it")
+            return Asked(tool, _given(arguments), True)
         return self.channel.stream(tool, _given(arguments))
 
-    def asking(self, stub: Callable[..., Any]) -> Callable[..., tuple[str, dict[str, Any]]]:
+    def asking(self, stub: Callable[..., Any]) -> Callable[..., Asked]:
         """A function that gives the call which a stub would make. Raises TypeError for others."""
         if stub not in self.stubs:
             raise TypeError("give the tool itself: call_many(orders.get_order, rows)")
 
-        def ask(*args: Any, **kwargs: Any) -> tuple[str, dict[str, Any]]:
+        def ask(*args: Any, **kwargs: Any) -> Asked:
             self._asking.now = True
             try:
-                call: tuple[str, dict[str, Any]] = stub(*args, **kwargs)
+                call: Asked = stub(*args, **kwargs)
                 return call
             finally:
                 self._asking.now = False
 
         return ask
+
+    def coroutine(self, stub: Callable[..., Any]) -> Callable[..., Any]:
+        """The stub's namesake in tools.aio: an awaitable, or an asynchronous iterator of rows."""
+        ask = self.asking(stub)
+
+        @functools.wraps(stub)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            asked = ask(*args, **kwargs)
+            make = self.coroutines.stream if asked.streams else self.coroutines.call
+            return make(asked.tool, asked.arguments)
+
+        return call
+
+    @property
+    def coroutines(self) -> AsyncCalls:
+        """Imported when a script wants it: asyncio is slow to import."""
+        if self._coroutines is None:
+            from .aio import AsyncCalls
+
+            self._coroutines = AsyncCalls(self.channel)
+        return self._coroutines
 
 
 class _Asking(threading.local):
@@ -180,10 +229,10 @@ def _given(arguments: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in arguments.items() if value is not UNSET}
 
 
-def _import_or_unknown(names: list[str]) -> Callable[[str], Any]:
+def _import_or_unknown(names: list[str], package: str = "tools.") -> Callable[[str], Any]:
     def missing(name: str) -> Any:
         if name in names:
-            return importlib.import_module(f"tools.{name}")
+            return importlib.import_module(package + name)
         if name.startswith("__"):
             raise AttributeError(name)
         if name in LATER:

@@ -10,9 +10,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 Inbox = SimpleQueue[Any]
+
+
+class Putable(Protocol):
+    """What can be given something; a coroutine's is no Inbox, and nobody waits at it."""
+
+    def put(self, item: Any, /) -> None:
+        """Take it."""
+
 
 _TURN = object()
 
@@ -24,7 +32,7 @@ class Turns:
         self._read = read
         self._lock = threading.Lock()
         self._reading = False
-        self._others: dict[Inbox, None] = {}
+        self._others: dict[Putable, None] = {}
 
     def wait(self, inbox: Inbox) -> Any:
         """The next thing in an inbox: there already, read now, or given by whoever reads."""
@@ -47,7 +55,18 @@ class Turns:
             self._pass_on()
         return inbox.get_nowait()
 
-    def give(self, inbox: Inbox, item: Any) -> None:
+    def read_if_free(self) -> None:
+        """Read once, unless somebody does: for whoever knows that there is something to read."""
+        with self._lock:
+            if self._reading:
+                return
+            self._reading = True
+        try:
+            self._read()
+        finally:
+            self._pass_on()
+
+    def give(self, inbox: Putable, item: Any) -> None:
         """Put something into an inbox; by the reading thread, or before anybody waits."""
         with self._lock:
             self._others.pop(inbox, None)

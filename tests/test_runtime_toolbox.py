@@ -101,7 +101,7 @@ def test_what_is_there_is_imported_in_every_way(tools: ModuleType) -> None:
     assert names["orders"] is names["same"] is tools.orders
     assert names["get_order"] is tools.orders.get_order
     assert dir(tools.orders) == ["act", "get_order"]
-    assert dir(tools) == ["call_many", "orders"]
+    assert dir(tools) == ["aio", "call_many", "orders"]
 
 
 def test_probes_of_the_standard_library_find_a_module(tools: ModuleType) -> None:

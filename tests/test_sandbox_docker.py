@@ -165,3 +165,22 @@ def test_the_reaper_takes_the_dead_s_and_the_overdue_and_nobody_else_s() -> None
         assert {key: container in left for key, container in made.items()} == wanted
     finally:
         subprocess.run(["docker", "rm", "-f", *made.values()], capture_output=True)
+
+
+def test_a_process_ends_although_the_daemon_never_answers(tmp_path) -> None:
+    """Threads that wait for the daemon are daemons themselves: nothing joins them."""
+    deaf = Deaf(str(tmp_path / "d.sock"))
+    program = textwrap.dedent(f"""
+        from limbeck import Executor
+        from limbeck.sandbox import docker
+        docker.CALL_SECONDS = 1.0
+        backend = docker.DockerBackend(base_url="unix://{tmp_path}/d.sock")
+        print(Executor(backend=backend).execute_code("print(1)").status)
+    """)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+        )
+    finally:
+        deaf.close()
+    assert (done.returncode, done.stdout) == (0, "unavailable\n"), done.stderr
