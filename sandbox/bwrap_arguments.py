@@ -35,6 +35,7 @@ def options(
     runtime: RuntimeFolder,
     interpreter: Interpreter,
     status_descriptor: int,
+    filter_descriptor: int,
 ) -> list[str]:
     """bubblewrap's options: everything but the program."""
     return [
@@ -49,6 +50,8 @@ def options(
         *_environment(),
         "--chdir", "/workspace",
         "--json-status-fd", str(status_descriptor),
+        # Loaded last of all, before the first instruction of process 1.
+        "--seccomp", str(filter_descriptor),
     ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..runtime.errors import SandboxUnavailable
+from . import seccomp
 from .backend import ExitCause, ExitReport, Limits, Usage
 from .bwrap_arguments import MEMORY_SHARE, SHM_BYTES
 from .owner import this_process
@@ -169,7 +170,7 @@ class DockerSandbox(ReservedSandbox):
             "NetworkMode": "none",
             "ReadonlyRootfs": True,
             "CapDrop": ["ALL"],
-            "SecurityOpt": ["no-new-privileges:true"],
+            "SecurityOpt": ["no-new-privileges:true", f"seccomp={seccomp.docker_profile()}"],
             "IpcMode": "none",
             "CgroupnsMode": "private",
             "Init": False,
