@@ -97,6 +97,8 @@ ARGUMENTS = {
     "socketpair": [(1,), (2,), (16,)],
     "clone": [(0x11,), (0x3D0F00,), *((1 << bit,) for bit in range(32)), (HIGH,)],
     "ioctl": [(0, one) for one in (0x5401, 0x5412, 0x541C, 0x5412 | HIGH, 0x5413, 0x541B, 0x8933)],
+    "prlimit64": [(0,), (1,), (HIGH,)],
+    "setpriority": [(0, 0), (0, 1), (1, 0), (2, 0)],
     "personality": [(0,), (0xFFFFFFFF,), (8,), (0x40000,), (0x400000,)],
     "setsockopt": [
         (3, level, option) for level in (0, 1, 6, 41) for option in (2, 7, 8, 9, 26, 32, 33, 50)
@@ -249,6 +251,11 @@ print(json.dumps(answers))
 """
 
 REFUSED_ARGUMENTS = {
+    "prlimit64": [(1, 7, 0, 0)],
+    "setpriority": [(0, 1, 19), (1, 0, 19), (2, 0, 19)],
+    "sched_setscheduler": [(1, 5, 0)],
+    "sched_setparam": [(1, 0)],
+    "sched_setattr": [(1, 0, 0)],
     "socket": [(family, 1, 0) for family in (2, 10, 16, 17, 29, 30, 31, 38, 40, 44)] + [(2, 3, 1)],
     "socketpair": [(2, 1, 0, 0)],
     "clone": [(1 << bit | 17,) for bit in (17, 25, 26, 27, 28, 29, 30)],
@@ -275,7 +282,7 @@ def _calls() -> list[tuple[str, list[int], int]]:
 
 def _is_news(number: int, answer: int) -> bool:
     """A library of the engine's that is older than the call takes it for an unknown one."""
-    return 450 < number and answer == errno.ENOSYS
+    return number > 450 and answer == errno.ENOSYS
 
 
 @ON_BOTH

@@ -81,6 +81,15 @@ CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
         Condition(argument=1, values=(socket.SOL_SOCKET,)),
         Condition(argument=2, values=SOCKET_OPTIONS),
     ),
+    # Of the caller alone: process 1 has the same uid, and these ask for no more than that.
+    "prlimit64": (Condition(argument=0, values=(0,)),),
+    "setpriority": (
+        Condition(argument=0, values=(0,)),  # PRIO_PROCESS
+        Condition(argument=1, values=(0,)),
+    ),
+    "sched_setscheduler": (Condition(argument=0, values=(0,)),),
+    "sched_setparam": (Condition(argument=0, values=(0,)),),
+    "sched_setattr": (Condition(argument=0, values=(0,)),),
 }
 """Allowed only when all conditions of a call hold, else EPERM."""
 
