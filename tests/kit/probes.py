@@ -70,6 +70,7 @@ class Batch:
             capture_output=True,
             text=True,
             check=True,
+            timeout=60,
             env={**os.environ, "SECRET": "x"},
         )
         fine, seen = json.loads(done.stdout.splitlines()[-1])[name]
