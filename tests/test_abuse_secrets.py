@@ -11,7 +11,7 @@ PROBES = {
     "environment": """
 import os
 known = {"PYTHONPATH", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "MALLOC_ARENA_MAX", "HOME",
-         "GRPC_ENABLE_FORK_SUPPORT", "LANG", "TZ", "PWD", "LC_CTYPE", "HOSTNAME", "PATH"}
+         "LANG", "TZ", "PWD", "LC_CTYPE", "HOSTNAME", "PATH"}
 seen = sorted(set(os.environ) - known)
 fine = not seen
 """,
