@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo check test bench docs soak wire clean
+.PHONY: demo check test bench docs soak wire seccomp clean
 
 demo: $(STAMP)
 	@$(BIN)/python examples/retail_audit.py
@@ -34,6 +34,10 @@ wire: $(STAMP) build/types/limbeck
 	$(BIN)/python -m grpc_tools.protoc -I build/types --python_out=build/wire --pyi_out=build/wire \
 		build/types/limbeck/runtime/wire.proto
 	cp build/wire/limbeck/runtime/wire_pb2.py build/wire/limbeck/runtime/wire_pb2.pyi runtime/
+
+# Makes the filter of system calls from its policy.
+seccomp: $(STAMP)
+	$(BIN)/python -m limbeck.sandbox.seccomp.build
 
 # The checkout's folder may have any name: types are checked under the package's.
 build/types/limbeck:

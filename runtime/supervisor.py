@@ -32,6 +32,7 @@ FREEZE_SECONDS = 5.0
 """How long everything inside may take to stop; what does not is killed."""
 
 OPEN_FILES = 256
+PENDING_SIGNALS = 1_024
 
 _DEFAULTS = {"bridge": "/bridge", "tools": "/tools"}
 
@@ -98,6 +99,10 @@ def _limit(settings: dict[str, str]) -> None:
     # Not 0: that would still start a core handler of the host's that reads from a pipe.
     _cap(resource.RLIMIT_CORE, 1)
     _cap(resource.RLIMIT_MSGQUEUE, -1)
+    # Signals that wait are kernel memory; the host's user may have more of all these than a script.
+    _cap(resource.RLIMIT_SIGPENDING, PENDING_SIGNALS)
+    _cap(resource.RLIMIT_RTPRIO, -1)
+    _cap(resource.RLIMIT_NICE, -1)
     # C threads took their stack size from the soft limit at the start; the main thread may grow.
     _, hard = resource.getrlimit(resource.RLIMIT_STACK)
     wanted = 8 * 1024 * 1024

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..bridge.threads import DaemonPool
 from ..runtime.errors import ConfigurationError, SandboxUnavailable
-from . import cgroup
+from . import cgroup, seccomp
 from .backend import Leftover, Limits
 from .bwrap_sandbox import BubblewrapSandbox
 from .diagnosis import explain
@@ -31,7 +31,14 @@ from .provision import (
 
 TRIAL_SECONDS = 30.0
 
-_TRIAL = "import limbeck.runtime.worker, limbeck.runtime.supervisor; print('exit 0 - exited 0')"
+_TRIAL = f"""
+import contextlib, sys
+import limbeck.runtime.worker, limbeck.runtime.supervisor
+with contextlib.redirect_stdout(sys.stderr):
+    exec({seccomp.PROBE!r})
+print('exit 0 - exited 0')
+"""
+"""Imports what a sandbox needs and says on stderr whether the filter of system calls holds."""
 
 
 class BubblewrapBackend:
@@ -101,6 +108,7 @@ class BubblewrapBackend:
         return self._runtime, self._interpreter
 
     async def _try(self) -> str | None:
+        seccomp.filter_path()  # SAFETY: raises where there is none
         self._runtime = await self._pool.run(prepare_runtime)
         self._bwrap = find_bwrap(self._configured_bwrap, self._runtime)
         self._hierarchies = cgroup.find_hierarchies() if self._use_cgroups else None
@@ -136,10 +144,12 @@ class BubblewrapBackend:
             return f"no answer within {TRIAL_SECONDS:g} s"
         finally:
             await sandbox.close()
-        if report.exit_code == 0:
+        if report.exit_code != 0:
+            return explain(report.diagnosis, interpreter.path, self._bwrap)
+        problem = seccomp.read_proof(report.diagnosis.strip().rpartition("\n")[2])
+        if problem is None:
             self._interpreter = interpreter
-            return None
-        return explain(report.diagnosis, interpreter.path, self._bwrap)
+        return problem
 
     async def reap(self) -> list[Leftover]:
         """Remove processes, cgroups and folders whose owner is dead."""

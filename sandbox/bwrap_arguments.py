@@ -18,13 +18,14 @@ SHM_BYTES = 1024 * 1024
 MEMORY_SHARE = 0.94
 """RLIMIT_DATA as a part of the memory limit: a script sees MemoryError before the kill."""
 
-_MASKED_FILES = (
+MASKED_FILES = (
     "cmdline", "config.gz", "consoles", "diskstats", "interrupts", "iomem", "ioports", "kallsyms",
     "kcore", "key-users", "keys", "kmsg", "kpagecgroup", "kpagecount", "kpageflags",
     "latency_stats", "modules", "partitions", "sched_debug", "slabinfo", "softirqs",
     "sysrq-trigger", "timer_list", "vmallocinfo",
 )  # fmt: skip
-_MASKED_FOLDERS = ("acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "tty")
+"""Of /proc: what tells of the host, or acts on it."""
+MASKED_FOLDERS = ("acpi", "asound", "bus", "driver", "fs", "irq", "scsi", "tty")
 
 
 def options(
@@ -35,6 +36,7 @@ def options(
     runtime: RuntimeFolder,
     interpreter: Interpreter,
     status_descriptor: int,
+    filter_descriptor: int,
 ) -> list[str]:
     """bubblewrap's options: everything but the program."""
     return [
@@ -49,6 +51,8 @@ def options(
         *_environment(),
         "--chdir", "/workspace",
         "--json-status-fd", str(status_descriptor),
+        # Loaded last of all, before the first instruction of process 1.
+        "--seccomp", str(filter_descriptor),
     ]  # fmt: skip
 
 
@@ -83,10 +87,10 @@ def _read_only(path: str) -> tuple[str, str, str]:
 
 def _proc() -> Iterator[str]:
     yield from ("--proc", "/proc")
-    for name in _MASKED_FILES:
+    for name in MASKED_FILES:
         if Path("/proc", name).is_file():
             yield from ("--ro-bind", "/dev/null", f"/proc/{name}")
-    for name in _MASKED_FOLDERS:
+    for name in MASKED_FOLDERS:
         if Path("/proc", name).is_dir():
             hidden = f"/proc/{name}"
             yield from ("--size", "4096", "--tmpfs", hidden, "--remount-ro", hidden)

@@ -15,7 +15,7 @@ import signal
 import subprocess
 
 from ..runtime.errors import SandboxUnavailable
-from . import bwrap_arguments
+from . import bwrap_arguments, seccomp
 from .backend import ExitCause, ExitReport, Limits, Usage
 from .cgroup import REMOVE_PAUSE, REMOVE_TRIES, Cgroup, Hierarchies
 from .pipes import PipeReader, until_readable
@@ -84,6 +84,7 @@ class BubblewrapSandbox(ReservedSandbox):
     async def start(self) -> None:
         """Start the chain; process 1 follows."""
         status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        filtering = _memory_file(seccomp.filter_path().read_bytes())
         options = bwrap_arguments.options(
             uid=self.uid,
             limits=self._limits,
@@ -91,6 +92,7 @@ class BubblewrapSandbox(ReservedSandbox):
             runtime=self._runtime,
             interpreter=self._interpreter,
             status_descriptor=status_write,
+            filter_descriptor=filtering,
         )
         listed = _memory_file("\0".join([*options, ""]).encode())
         try:
@@ -101,7 +103,7 @@ class BubblewrapSandbox(ReservedSandbox):
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
-                    pass_fds=(listed, status_write),
+                    pass_fds=(listed, status_write, filtering),
                     start_new_session=True,
                     env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
                     cwd="/",
@@ -111,6 +113,7 @@ class BubblewrapSandbox(ReservedSandbox):
             raise SandboxUnavailable({"bubblewrap": str(error)}) from None
         finally:
             os.close(listed)
+            os.close(filtering)
             os.close(status_write)
         self._supervising = asyncio.create_task(self._supervise(status_read))
 

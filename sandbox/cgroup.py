@@ -2,22 +2,27 @@
 
 Each limit is read back after it was written: a limit that is silently not there is worse than none.
 The launcher joins before it becomes anything else, so that there is no race.
+
+SAFETY: sandboxes lie below the caller's own cgroup, so that its limits hold for them too. With
+version 2 that cgroup often cannot hold others (it has processes); then they lie above it, but only
+past levels that limit nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from .backend import Leftover, Limits, Usage
 
 NAME = "limbeck"
-"""The parent of all our cgroups, in each hierarchy."""
+"""The parent of our cgroups, in each hierarchy; there only while it has some."""
 
 REMOVE_TRIES = 200
 REMOVE_PAUSE = 0.005
@@ -57,7 +62,7 @@ class Cgroup:
     def create(self, limits: Limits) -> None:
         """Make it and set its limits. Raises OSError, or ValueError when a limit does not hold."""
         for folder in set(self._folders.values()):
-            folder.mkdir(exist_ok=True)
+            _make(folder, controllers=self._hierarchies.version == 2)
         if self._hierarchies.version == 2:
             self._limit_v2(limits)
         else:
@@ -84,7 +89,11 @@ class Cgroup:
         return _pairs(self._folders["memory"] / "memory.oom_control").get("oom_kill", 0)
 
     def kill(self) -> None:
-        """SIGKILL whatever is in it."""
+        """SIGKILL whatever is in it, with version 2 at once."""
+        if self._hierarchies.version == 2:
+            with contextlib.suppress(OSError):  # it is gone, or the kernel older than 5.14
+                (self._folders["unified"] / "cgroup.kill").write_text("1")
+                return
         for pid in self._members():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -99,6 +108,7 @@ class Cgroup:
                 pass
             except OSError:
                 gone = False
+        _remove_empty(self._hierarchies.parents.values())
         return gone
 
     def _members(self) -> Iterator[int]:
@@ -113,7 +123,12 @@ class Cgroup:
             _set(memory / "memory.memsw.limit_in_bytes", limits.memory)
         _set(self._folders["pids"] / "pids.max", limits.pids)
         _set(cpu / "cpu.cfs_period_us", _PERIOD)
-        _set(cpu / "cpu.cfs_quota_us", int(limits.cpu * _PERIOD))
+        try:
+            _set(cpu / "cpu.cfs_quota_us", int(limits.cpu * _PERIOD))
+        except OSError as error:
+            # The caller's own quota is smaller than that, and holds for what is below it.
+            if error.errno != errno.EINVAL:
+                raise
 
     def _limit_v2(self, limits: Limits) -> None:
         folder = self._folders["unified"]
@@ -131,18 +146,59 @@ def find_hierarchies(
     """Where this process may make cgroups with limits, or None."""
     if (root / "cgroup.controllers").exists():
         return _find_v2(root, own)
-    parents = {name: root / name / NAME for name in _V1_CONTROLLERS}
-    for parent in set(parents.values()):
-        try:
-            parent.mkdir(exist_ok=True)
-        except OSError:
+    lines = [line.split(":", 2) for line in own.read_text().splitlines()]
+    parents = {}
+    for name in _V1_CONTROLLERS:
+        path = next((path for _, names, path in lines if name in names.split(",")), "/")
+        folder = _own_folder(root / name, path)
+        if folder is None or not _can_make(folder / NAME):
             return None
-        # Another user's folder may be there already.
-        if not os.access(parent, os.W_OK):
-            return None
-        if not (parent / "cgroup.procs").exists() and root == Path("/sys/fs/cgroup"):
-            return None
+        parents[name] = folder / NAME
     return Hierarchies(version=1, parents=parents)
+
+
+def _own_folder(mounted: Path, path: str) -> Path | None:
+    """The folder of this process's cgroup; inside a container the mount begins further below."""
+    parts = [part for part in path.split("/") if part]
+    for start in range(len(parts) + 1):
+        folder = mounted.joinpath(*parts[start:])
+        with contextlib.suppress(OSError):
+            if str(os.getpid()) in (folder / "cgroup.procs").read_text().split():
+                return folder
+    return None
+
+
+def _can_make(parent: Path, *, controllers: bool = False) -> bool:
+    """Whether cgroups can be made below; tried, and taken away again."""
+    trial = parent / f"trial-{os.getpid()}"
+    try:
+        _make(trial, controllers=controllers)
+        trial.rmdir()
+    except OSError:
+        return False
+    finally:
+        _remove_empty([parent])
+    return True
+
+
+def _make(folder: Path, *, controllers: bool = False) -> None:
+    """Make a cgroup and its parent; another sandbox's end may take the parent away meanwhile."""
+    for _ in range(REMOVE_TRIES):
+        with contextlib.suppress(FileNotFoundError):
+            folder.parent.mkdir(exist_ok=True)
+            if controllers:
+                _hand_down(folder.parent.parent)
+                _hand_down(folder.parent)
+            folder.mkdir(exist_ok=True)
+            return
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(folder))
+
+
+def _remove_empty(parents: Iterable[Path]) -> None:
+    """SAFETY: a cgroup of ours left behind would keep the caller's own from being removed."""
+    for parent in set(parents):
+        with contextlib.suppress(OSError):
+            parent.rmdir()
 
 
 def reap(hierarchies: Hierarchies, dead: Collection[str]) -> list[Leftover]:
@@ -150,6 +206,7 @@ def reap(hierarchies: Hierarchies, dead: Collection[str]) -> list[Leftover]:
     names = {
         path.name
         for parent in hierarchies.parents.values()
+        if parent.is_dir()
         for path in parent.iterdir()
         if path.is_dir() and path.name in dead
     }
@@ -170,29 +227,34 @@ def _kill_and_remove(cgroup: Cgroup) -> bool:
 
 
 def _find_v2(root: Path, own: Path) -> Hierarchies | None:
-    """Root uses the top; a user only a subtree that was delegated with its controllers."""
-    base = root
-    if os.geteuid() != 0:
-        lines = own.read_text().splitlines()
-        path = next((line[3:] for line in lines if line.startswith("0::")), "/")
-        base = root / path.lstrip("/")
-    parent = base / NAME
-    try:
-        parent.mkdir(exist_ok=True)
-        if not os.access(parent, os.W_OK):
+    """The lowest level, from this process's own up, that can hold cgroups with limits."""
+    lines = own.read_text().splitlines()
+    path = next((line[3:] for line in lines if line.startswith("0::")), "/")
+    if ".." in path.split("/"):
+        return None  # outside of what is mounted here
+    level = root / path.strip("/")
+    while not _can_make(level / NAME, controllers=True):
+        # A level with processes cannot hand controllers down, save for the root.
+        if level == root or _limits_something(level):
             return None
-        for folder in (base, parent):
-            missing = _missing_controllers(folder)
-            if missing:
-                (folder / "cgroup.subtree_control").write_text(missing)
-    except OSError:
-        return None
-    return Hierarchies(version=2, parents={"unified": parent})
+        level = level.parent
+    return Hierarchies(version=2, parents={"unified": level / NAME})
 
 
-def _missing_controllers(folder: Path) -> str:
+def _limits_something(level: Path) -> bool:
+    for name in ("memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max"):
+        with contextlib.suppress(OSError):
+            if not (level / name).read_text().startswith("max"):
+                return True
+    return False
+
+
+def _hand_down(folder: Path) -> None:
+    """Give what lies below a cgroup the controllers that we need."""
     there = (folder / "cgroup.subtree_control").read_text().split()
-    return " ".join(f"+{name}" for name in ("memory", "pids", "cpu") if name not in there)
+    missing = " ".join(f"+{name}" for name in ("memory", "pids", "cpu") if name not in there)
+    if missing:
+        (folder / "cgroup.subtree_control").write_text(missing)
 
 
 def _set(path: Path, value: int | str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..bridge.threads import DaemonPool
 from ..runtime.errors import ConfigurationError, SandboxUnavailable
-from . import image, image_build
+from . import image, image_build, seccomp
 from .backend import Leftover, Limits
 from .docker_sandbox import DEADLINE_LABEL, OWNER_LABEL, DockerSandbox
 from .leftovers import reap_host
@@ -244,7 +244,10 @@ class DockerBackend:
         return {"image": self._image, "layer": layer, "bytes": found["Size"], "abi": abi}
 
     async def _try(self) -> str | None:
+        seccomp.filter_path()  # SAFETY: raises where there is none
         await self.daemon.connect()
+        if not any("seccomp" in one for one in (await self.daemon.ask("info"))["SecurityOptions"]):
+            return "the daemon cannot filter system calls.\nHint: use one with seccomp."
         self._runtime = await self.daemon.run(prepare_runtime)
         self._python = reachable_python()
         self._image = self._image or image.tag(image.load_declaration(), self._runtime)

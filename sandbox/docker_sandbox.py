@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..runtime.errors import SandboxUnavailable
+from . import seccomp
 from .backend import ExitCause, ExitReport, Limits, Usage
-from .bwrap_arguments import MEMORY_SHARE, SHM_BYTES
+from .bwrap_arguments import MASKED_FILES, MASKED_FOLDERS, MEMORY_SHARE, SHM_BYTES
 from .owner import this_process
 from .process_one import ProcessOneReport
 from .reserved import ReservedSandbox
@@ -38,9 +39,7 @@ END_SECONDS = 10.0
 """How long the engine may take to see the container's end."""
 
 _MASKED = (
-    "/proc/acpi", "/proc/asound", "/proc/cmdline", "/proc/diskstats", "/proc/interrupts",
-    "/proc/kallsyms", "/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/modules",
-    "/proc/partitions", "/proc/sched_debug", "/proc/scsi", "/proc/timer_list", "/proc/timer_stats",
+    *(f"/proc/{name}" for name in (*MASKED_FILES, *MASKED_FOLDERS, "timer_stats")),
     "/sys/block", "/sys/class/dmi", "/sys/devices", "/sys/firmware", "/sys/fs", "/sys/kernel",
     "/sys/module",
 )  # fmt: skip
@@ -169,7 +168,7 @@ class DockerSandbox(ReservedSandbox):
             "NetworkMode": "none",
             "ReadonlyRootfs": True,
             "CapDrop": ["ALL"],
-            "SecurityOpt": ["no-new-privileges:true"],
+            "SecurityOpt": ["no-new-privileges:true", f"seccomp={seccomp.docker_profile()}"],
             "IpcMode": "none",
             "CgroupnsMode": "private",
             "Init": False,

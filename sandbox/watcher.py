@@ -17,11 +17,12 @@ INTERVAL = 0.05
 """Seconds between two looks."""
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGESIZE")
 _NEAR = 0.8
 _TMPFS = ("tmp", "workspace", "dev/shm")
 _FILE_BYTES = 1024
 """Kernel memory of one file on a tmpfs, however empty: bwrap sets no limit on their number."""
+_SOCKET_BYTES = 212_992
+"""What one socket can hold unread, by the kernel's default; nobody inside can raise it."""
 
 
 class ProcessTree:
@@ -41,9 +42,10 @@ class ProcessTree:
     def memory(self, limit: int) -> int:
         """Bytes in use; exact only near `limit`."""
         pids = list(self._pids())
-        total = sum(map(_resident, pids)) + _tmpfs_bytes(pids)
+        kernels = _tmpfs_bytes(pids) + _socket_bytes(pids)
+        total = sum(map(_resident, pids)) + kernels
         if total > limit * _NEAR:
-            total = sum(map(_proportional, pids)) + _tmpfs_bytes(pids)
+            total = sum(map(_proportional, pids)) + kernels
         self._peak = max(self._peak, total)
         self._cpu = max(self._cpu, sum(map(_cpu_ticks, pids)) / _TICKS)
         return total
@@ -60,7 +62,7 @@ class ProcessTree:
 def pinned(count: int, first: int) -> Iterator[None]:
     """Let what this thread starts meanwhile run on `count` of its cores, from the `first` on.
 
-    A script may still ask for more cores as long as no filter of system calls refuses that.
+    A script cannot ask for more cores: the filter of system calls refuses that.
     """
     allowed = sorted(os.sched_getaffinity(0))
     try:
@@ -89,18 +91,32 @@ def _cpu_ticks(pid: int) -> int:
 
 
 def _resident(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
-    except (OSError, IndexError):
-        return 0
+    return _kilobytes(f"/proc/{pid}/status", "VmRSS:", "VmPTE:") * 1024
 
 
 def _proportional(pid: int) -> int:
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
+    proportional = _kilobytes(f"/proc/{pid}/smaps_rollup", "Pss:") * 1024
+    if proportional == 0:
         return _resident(pid)
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+    # Page tables are no part of it, and are never shared.
+    return proportional + _kilobytes(f"/proc/{pid}/status", "VmPTE:") * 1024
+
+
+def _kilobytes(path: str, *names: str) -> int:
+    """The sum of some lines of the form `VmRSS:  1234 kB`."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith(names))
+
+
+def _socket_bytes(pids: list[int]) -> int:
+    """What all unix sockets of the sandbox can hold: the kernel tells their number alone."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            return (Path(f"/proc/{pid}/net/unix").read_bytes().count(b"\n") - 1) * _SOCKET_BYTES
+    return 0
 
 
 def _tmpfs_bytes(pids: list[int]) -> int:

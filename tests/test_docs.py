@@ -34,6 +34,20 @@ def test_named_files_exist(path: Path) -> None:
         assert (ROOT / name).exists(), name
 
 
+def test_each_promise_names_tests_that_exist() -> None:
+    text = (ROOT / "docs/security.md").read_text()
+    (table,) = re.findall(r"<!-- promises.*?-->\n(.*?)<!-- /promises -->", text, re.DOTALL)
+    for row in table.splitlines()[2:]:
+        assert "`tests/" in row.split("|")[5], f"no test: {row}"
+    named = re.findall(r"`(tests/\w+\.py)::([^`]+)`", text)
+    assert len(named) > 50
+    for path, name in named:
+        source = (ROOT / path).read_text()
+        assert f"def {name}(" in source or f'    "{name}": """' in source, f"{path}::{name}"
+    probes = {name for _, name in named if not name.startswith("test_")}
+    assert len(probes) > 30
+
+
 def test_readme_is_short_and_its_code_runs(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
     assert text.count("\n") <= 200

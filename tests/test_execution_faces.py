@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from kit.sandboxed import BACKEND, execute, left_since, traces
+from kit.sandboxed import BACKEND, HIERARCHIES, execute, left_since, traces
 
 from limbeck import AsyncExecutor, ConfigurationError, Executor, ToolContext, Toolset
 from limbeck.sandbox.folders import base_folder
@@ -275,7 +275,8 @@ def test_a_killed_host_leaves_no_process_and_the_next_start_removes_the_rest() -
 
     asyncio.run(BubblewrapBackend().check())
     assert not (base_folder() / name).exists()
-    assert not list(Path("/sys/fs/cgroup").glob(f"*/limbeck/{name}"))
+    parents = HIERARCHIES.parents.values() if HIERARCHIES is not None else ()
+    assert not [parent for parent in parents if (parent / name).exists()]
 
 
 def _processes_of_sandbox(name: str) -> list[str]:

@@ -18,6 +18,7 @@ import pytest
 from limbeck import Executor, Toolset
 from limbeck.sandbox.backend import Backend
 from limbeck.sandbox.bubblewrap import BubblewrapBackend
+from limbeck.sandbox.cgroup import find_hierarchies
 from limbeck.sandbox.docker import DockerBackend
 from limbeck.sandbox.folders import base_folder
 from limbeck.sandbox.loop import own_loop
@@ -30,6 +31,7 @@ os.environ["XDG_STATE_HOME"] = _STATE.name
 BACKEND = BubblewrapBackend()
 WATCHED = BubblewrapBackend(cgroups=False)
 DOCKER = DockerBackend()
+HIERARCHIES = find_hierarchies()
 BACKENDS = {"bubblewrap": BACKEND, "watcher": WATCHED, "docker": DOCKER}
 
 
@@ -109,7 +111,8 @@ def _folders(*, own: bool) -> list[str]:
 
 
 def _cgroups() -> list[Path]:
-    return [path for path in Path("/sys/fs/cgroup").glob("*/limbeck/*") if path.is_dir()]
+    parents = set(HIERARCHIES.parents.values()) if HIERARCHIES is not None else set()
+    return [path for one in parents if one.is_dir() for path in one.iterdir() if path.is_dir()]
 
 
 def _descendants(pid: int) -> list[str]:
