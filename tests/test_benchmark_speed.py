@@ -4,13 +4,15 @@ import json
 
 import pytest
 
-from limbeck.benchmark import measures
+from limbeck.benchmark import measures, pools
 from limbeck.benchmark.rows import Report, Row, Sample, row
 from limbeck.benchmark.speed import SECTIONS, run_speed
 from limbeck.benchmark.tokens import cost, tokenizer
 
 
-def test_a_short_run_measures_every_section() -> None:
+def test_a_short_run_measures_every_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pools, "HITS", 3)
+    monkeypatch.setattr(pools, "SUSTAINED", 4)
     heard: list[str] = []
     report = run_speed(rounds=1, progress=heard.append)
     data = json.loads(json.dumps(report.to_dict()))

@@ -193,11 +193,12 @@ def test_the_end_of_the_bridge_ends_it(shop: Shop) -> None:
     assert shop.now == 0
 
 
-def test_a_hundred_thousand_calls_complete_by_default(shop: Shop) -> None:
+@pytest.mark.parametrize("count", [20_000, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_many_calls_complete_by_default_in_bounded_memory(shop: Shop, count: int) -> None:
     import resource
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    script = "print(sum(call_many(shop.total, iter(range(100_000)))))"
-    assert _run(shop, script, limits={"wall": 300}) == [str(sum(range(100_000)))]
+    script = f"print(sum(call_many(shop.total, iter(range({count})))))"
+    assert _run(shop, script) == [str(sum(range(count)))]
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 60 * 1024
