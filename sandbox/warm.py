@@ -223,7 +223,7 @@ class WarmSandbox:
                 return_when=asyncio.FIRST_COMPLETED,
             )
             self.wall = time.monotonic() - began
-            return await _what_ended({**events, **lasting})
+            return await _what_ended({**events, **lasting}, listener)
         finally:
             for future in events.values():
                 future.cancel()
@@ -236,7 +236,9 @@ class WarmSandbox:
         return report
 
 
-async def _what_ended(events: Mapping[str, asyncio.Future[Any]]) -> dict[str, Any]:
+async def _what_ended(
+    events: Mapping[str, asyncio.Future[Any]], listener: Listener
+) -> dict[str, Any]:
     if events["cancelled"].done():
         return {"cancelled": True}
     if events["overflow"].done():
@@ -246,6 +248,8 @@ async def _what_ended(events: Mapping[str, asyncio.Future[Any]]) -> dict[str, An
         return {"done": (done.exit_code, done.error)}
     if events["exit"].done():
         return {}
+    if listener.fault:
+        return {"fault": listener.fault}
     if events["ended"].done():
         await asyncio.wait([events["exit"]], timeout=EXIT_GRACE)
         return {"stream_broken": not events["exit"].done()}
