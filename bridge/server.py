@@ -75,7 +75,7 @@ class Listener:
         self._ping: asyncio.Future[asyncio.Future[None]] = loop.create_future()
 
     async def open(self, folder: Path, uid: int) -> None:
-        """Listen in `folder`; the socket belongs to `uid` alone (0600)."""
+        """Listen in `folder`; the socket belongs to `uid` alone (0600). Raises OSError."""
         path = self._path = folder / BRIDGE_SOCKET
         handler = grpc.stream_stream_rpc_method_handler(
             self._attach,
@@ -86,7 +86,10 @@ class Listener:
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {method: handler}),)
         )
-        self._server.add_insecure_port(f"unix:{path}")
+        try:
+            self._server.add_insecure_port(f"unix:{path}")
+        except RuntimeError as error:
+            raise OSError(f"the bridge cannot listen: {error}") from None
         await self._server.start()
         give_socket(path, uid)
 
