@@ -9,7 +9,7 @@ from __future__ import annotations
 from google.protobuf.message import DecodeError
 
 from ..runtime.errors import ProtocolError
-from ..runtime.wire import MAX_ITEMS
+from ..runtime.wire import MAX_ITEMS, MAX_MESSAGE
 from ..runtime.wire_pb2 import FromSandbox
 
 _LEAST_BYTES = 2
@@ -23,6 +23,8 @@ _TOO_MANY = f"a message holds more than {MAX_ITEMS:,} calls, credits and cancels
 
 def read_message(data: bytes) -> FromSandbox:
     """Parse one message. Raises ProtocolError."""
+    if len(data) > MAX_MESSAGE:
+        raise ProtocolError(f"a message of {len(data):,} bytes, the limit is {MAX_MESSAGE:,}")
     if len(data) > MAX_ITEMS * _LEAST_BYTES:
         _check_number(data)
     try:
