@@ -125,7 +125,7 @@ def _continued(data: bytes) -> int:
     for index, byte in enumerate(data[:4]):
         if byte & 0xC0 != 0x80:
             return index
-    return 0
+    return len(data) if len(data) < 4 else 0
 
 
 def spool_folder() -> Path:

@@ -77,9 +77,15 @@ async def large() -> str:
     return "x" * MIB
 
 
-def _resident() -> int:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+def _resident(name: str) -> int:
+    """VmRSS, or VmHWM: the most since the kernel was last told to forget it."""
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith(name))
+
+
+def _forget_peak() -> None:
+    with open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
 
 
 def _sockets() -> int:
@@ -134,11 +140,12 @@ async def attacked(*, memory: int = MEMORY, **options):
         async with bridged(box, attach=False, **options) as bridge:
             attack = Attack(bridge, other)
             await attack.neighbour()
-            resident = _resident()
+            _forget_peak()
+            resident = _resident("VmRSS")
             try:
                 yield attack
                 await attack.neighbour()
-                grown = _resident() - resident
+                grown = _resident("VmHWM") - resident
                 assert grown < memory, f"{grown:,} bytes"
             finally:
                 for client in attack.clients:
