@@ -106,7 +106,9 @@ class Conversation:
             self._execution.check_open(call.name)
             result = await self._pipeline(call)
             if result.rows is None:
-                await self._writer.send(ToolResult(id=wire.id, value=result.payload))
+                answer = ToolResult(id=wire.id, value=result.payload)
+                del result  # Not held a second time until the sandbox reads.
+                await self._writer.send(answer)
             else:
                 await self._send_rows(wire, result.rows)
         except ToolError as error:

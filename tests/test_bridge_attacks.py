@@ -472,7 +472,7 @@ def test_streams_that_are_held_open_are_counted() -> None:
 def test_answers_that_nobody_reads_are_bounded() -> None:
     async def test() -> None:
         async with attacked(memory=128 * MIB) as attack:
-            client = await attack.attach(window=0)
+            client = await attack.attach(window=65_535)
             client.say(
                 calls=[ToolCall(id=n, tool="box.large", arguments=b"{}") for n in range(300)]
             )

@@ -116,6 +116,8 @@ def test_late_threads_are_replaced_and_nobody_holds_all() -> None:
         assert sorted(await asyncio.gather(*values)) == [0, 1, 2]
         release.set()
         assert await asyncio.gather(*hogs[3:]) == [True] * 6
+        while pool._running or pool._late:
+            await asyncio.sleep(0.01)
         assert (pool._running, pool._late, dict(pool._held), pool._waiting) == (0, 0, {}, {})
         pool.close()
 

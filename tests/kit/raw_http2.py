@@ -87,13 +87,16 @@ class RawClient:
 
     def message(self, data: bytes, stream: int = 1, *, compressed: bool = False) -> None:
         """One gRPC message, as fast as the host's windows allow, unless it ends the stream."""
-        rest = struct.pack(">?I", compressed, len(data)) + data
+        self._part(stream, memoryview(struct.pack(">?I", compressed, len(data))))
+        self._part(stream, memoryview(data))
+
+    def _part(self, stream: int, rest: memoryview) -> None:
         while rest and not self._is_over(stream):
             room = min(len(rest), FRAME, self._windows[0], self._windows[stream])
             if room <= 0:
                 self.pump()
                 continue
-            self.frame(DataFrame(stream, rest[:room]))
+            self.frame(DataFrame(stream, bytes(rest[:room])))
             rest = rest[room:]
             self._windows[0] -= room
             self._windows[stream] -= room
