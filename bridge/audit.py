@@ -15,7 +15,7 @@ class Outcome(StrEnum):
 
     OK = "ok"
     DENIED = "denied"
-    """A layer refused it before the tool ran."""
+    """It never began: a layer refused it, or its turn did not come."""
     FAILED = "failed"
     """The tool ran and gave no valid result."""
     UNKNOWN = "unknown"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..stubs.tool import Tool
+from .start import Start
 
 if TYPE_CHECKING:
     from .session import Execution
@@ -31,6 +32,8 @@ class ToolCall:
     """The handler's keyword arguments; set by the validation layer."""
     rows_ahead: int = 1
     """How many rows of a streamed result may wait; set from the size of those that passed."""
+    start: Start = field(default_factory=Start)
+    """Whether the handler began; what did not had no effect."""
     ran: bool = False
     """The handler has come to its end: whatever fails afterwards, its effect is there."""
     note: str = ""

@@ -1,7 +1,8 @@
 """The calls of one execution on its stream: served side by side, answered in any order.
 
 Bounds, all in one place: calls under way (more wait unread in the stream, so that HTTP/2 pushes
-back), bytes of results not yet written, open streams, and messages of rows without credit.
+back), calls that begin in one turn of the loop, bytes of results not yet written, and messages of
+rows without credit.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 
-from ..runtime.errors import BudgetExceeded, ProtocolError, ToolError, ToolFailed, to_wire
+from ..runtime.errors import ProtocolError, ToolError, ToolFailed, to_wire
 from ..runtime.wire import MAX_INFLIGHT, STREAM_PART_BYTES, STREAM_PARTS
 from ..runtime.wire_pb2 import FromHost, FromSandbox, ToolResult
 from ..runtime.wire_pb2 import ToolCall as WireCall
@@ -27,8 +28,8 @@ log = logging.getLogger("limbeck.bridge")
 MAX_UNWRITTEN = 32 * 1024 * 1024
 """Bytes of results that may wait for the sandbox to read before no new call is heard."""
 
-MAX_STREAMS = 256
-"""Streamed results that one execution may have open at a time."""
+CALLS_A_TURN = 32
+"""Calls of one execution that begin before the loop goes round to the others."""
 
 
 class Conversation:
@@ -57,7 +58,9 @@ class Conversation:
         for call_id in message.cancels:
             if call_id in self._tasks:
                 self._tasks[call_id].cancel()
-        for call in message.calls:
+        for number, call in enumerate(message.calls, 1):
+            if number % CALLS_A_TURN == 0:
+                await asyncio.sleep(0)
             while not self._has_room() and not self._closed:
                 self._room.clear()
                 await self._room.wait()
@@ -103,7 +106,9 @@ class Conversation:
             self._execution.check_open(call.name)
             result = await self._pipeline(call)
             if result.rows is None:
-                await self._writer.send(ToolResult(id=wire.id, value=result.payload))
+                answer = ToolResult(id=wire.id, value=result.payload)
+                del result  # Not held a second time until the sandbox reads.
+                await self._writer.send(answer)
             else:
                 await self._send_rows(wire, result.rows)
         except ToolError as error:
@@ -125,8 +130,6 @@ class Conversation:
 
     async def _send_rows(self, wire: WireCall, batches: AsyncGenerator[list[bytes]]) -> None:
         async with aclosing(batches):
-            if len(self._credits) >= MAX_STREAMS:
-                raise BudgetExceeded(wire.tool, "open streams", MAX_STREAMS, MAX_STREAMS)
             credits = self._credits[wire.id] = _Credits(STREAM_PARTS)
             self._room.set()
             try:

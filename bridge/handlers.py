@@ -14,13 +14,14 @@ import hashlib
 import inspect
 import logging
 import threading
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing
 from typing import Any
 
 from ..runtime.errors import ToolError, ToolFailed
 from ..stubs.tool import HandlerKind, ToolContext
 from .call import ToolCall, ToolResult
+from .places import Place, StreamPlaces
 from .rows import RowQueue
 from .threads import DaemonPool
 
@@ -30,26 +31,26 @@ log = logging.getLogger("limbeck.tools")
 class HandlerRunner:
     """Runs handlers; one for all executions of an executor."""
 
-    def __init__(self, pool: DaemonPool) -> None:
+    def __init__(self, pool: DaemonPool, places: StreamPlaces | None = None) -> None:
         self._pool = pool
+        self._places = places or StreamPlaces()
 
     async def run(self, call: ToolCall) -> ToolResult:
         """Run the call's handler. Raises ToolFailed for every exception of the handler's."""
         # SAFETY: the last check before a tool starts; an execution is revoked before its end.
         call.execution.check_open(call.name)
         arguments = _with_context(call)
-        kind = call.tool.kind
-        if kind is HandlerKind.GENERATOR:
-            return ToolResult(rows=_translated(call, self._generator_rows(call, arguments)))
-        if kind is HandlerKind.ASYNC_GENERATOR:
-            return ToolResult(rows=_translated(call, _async_generator_rows(call, arguments)))
+        handler = functools.partial(call.tool.handler, **arguments)
+        if call.tool.kind in (HandlerKind.GENERATOR, HandlerKind.ASYNC_GENERATOR):
+            self._places.check(call)
+            return ToolResult(rows=self._stream(call, handler))
         try:
-            if kind is HandlerKind.COROUTINE:
-                value = await _on_tool_loop(call, call.tool.handler(**arguments))
+            if call.tool.kind is HandlerKind.COROUTINE:
+                value = await _on_tool_loop(call, handler)
             else:
-                value = await self._pool.run(functools.partial(call.tool.handler, **arguments))
+                value = await self._pool.run(handler, owner=call.execution.id, start=call.start)
                 if inspect.iscoroutine(value):
-                    value = await _on_tool_loop(call, value)
+                    value = await _on_tool_loop(call, lambda: value)
         except BaseException as error:
             if _is_ours(error):
                 raise
@@ -57,67 +58,89 @@ class HandlerRunner:
         call.ran = True
         return ToolResult(value=value)
 
-    async def _generator_rows(
-        self, call: ToolCall, arguments: dict[str, Any]
+    async def _stream(
+        self, call: ToolCall, handler: Callable[[], Any]
     ) -> AsyncGenerator[list[Any]]:
-        queue = RowQueue(call)
-
-        def produce() -> None:
-            try:
-                iterator = call.tool.handler(**arguments)
-            except BaseException as error:
-                queue.fail(error)
-            else:
-                queue.fill_from(iterator)
-
-        # A thread of its own: a stream lives as long as the script reads it.
-        threading.Thread(target=produce, name=f"limbeck-{call.name}", daemon=True).start()
-        async with aclosing(queue.batches()) as batches:
-            async for rows in batches:
-                yield rows
-
-
-async def _async_generator_rows(
-    call: ToolCall, arguments: dict[str, Any]
-) -> AsyncGenerator[list[Any]]:
-    queue = RowQueue(call)
-    filling = _submit(call, queue.fill_from_async(call.tool.handler(**arguments)))
-    try:
-        async with aclosing(queue.batches()) as batches:
-            async for rows in batches:
-                yield rows
-    finally:
-        filling.cancel()
-
-
-async def _translated(
-    call: ToolCall, batches: AsyncGenerator[list[Any]]
-) -> AsyncGenerator[list[Any]]:
-    async with aclosing(batches):
+        place = self._places.take(call)
         try:
-            async for rows in batches:
-                yield rows
+            async with aclosing(_rows(call, handler, place)) as batches:
+                async for rows in batches:
+                    yield rows
         except GeneratorExit:
             raise
         except BaseException as error:
             if _is_ours(error):
                 raise
             raise _failed(call, error) from None
+        finally:
+            if call.start.give_up():
+                place.leave()  # For the producer, who will not come.
+            place.leave()
 
 
-async def _on_tool_loop(call: ToolCall, coroutine: Coroutine[Any, Any, Any]) -> Any:
+async def _rows(
+    call: ToolCall, handler: Callable[[], Any], place: Place
+) -> AsyncGenerator[list[Any]]:
+    queue = RowQueue(call)
+    filling: concurrent.futures.Future[None] | None = None
+    if call.tool.kind is HandlerKind.ASYNC_GENERATOR:
+        filling = _submit(call, _fill_async(call, handler, queue, place))
+    else:
+        # A thread of its own: a stream lives as long as the script reads it.
+        threading.Thread(
+            target=_fill,
+            args=(call, handler, queue, place),
+            name=f"limbeck-{call.name}",
+            daemon=True,
+        ).start()
     try:
-        future = _submit(call, _contained(coroutine))
-    except ToolFailed:
-        coroutine.close()
+        async with aclosing(queue.batches()) as batches:
+            async for rows in batches:
+                yield rows
+    finally:
+        if filling is not None:
+            filling.cancel()
+
+
+def _fill(call: ToolCall, handler: Callable[[], Any], queue: RowQueue, place: Place) -> None:
+    if not call.start.begin():
+        return
+    try:
+        iterator = handler()
+    except BaseException as error:
+        queue.fail(error)
+    else:
+        queue.fill_from(iterator)
+    finally:
+        place.leave()
+
+
+async def _fill_async(
+    call: ToolCall, handler: Callable[[], Any], queue: RowQueue, place: Place
+) -> None:
+    if not call.start.begin():
+        return
+    try:
+        await queue.fill_from_async(handler())
+    finally:
+        place.leave()
+
+
+async def _on_tool_loop(call: ToolCall, handler: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    future = _submit(call, _contained(call, handler))
+    try:
+        return await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        call.start.give_up()
         raise
-    return await asyncio.wrap_future(future)
 
 
-async def _contained(coroutine: Coroutine[Any, Any, Any]) -> Any:
+async def _contained(call: ToolCall, handler: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     """What would end the loop that it runs on becomes an ordinary failure."""
+    if not call.start.begin():
+        return None  # Nobody waits any more.
     try:
-        return await coroutine
+        return await handler()
     except (SystemExit, KeyboardInterrupt, GeneratorExit) as error:
         raise RuntimeError(f"the handler raised {type(error).__name__}") from error
 

@@ -2,8 +2,9 @@
 
 The listener tells the sandbox, the token tells the execution; both are required. A tool's failure
 is a message, never a gRPC status; a status means that the stream is over. Nothing here waits for a
-sandbox without a bound of memory: calls under way, results not yet written and rows without credit
-are all counted.
+sandbox without a bound of memory: calls under way, results not yet written, rows without credit
+and the items of a message are all counted. The socket's path is there only until the worker has
+its stream: no script ever finds a door to a second connection.
 """
 
 from __future__ import annotations
@@ -28,9 +29,10 @@ from ..runtime.wire import (
     MAX_MESSAGE,
     PROTOCOL,
 )
-from ..runtime.wire_pb2 import Done, FromHost, FromSandbox, Hello, Job
+from ..runtime.wire_pb2 import Done, FromHost, Hello, Job
 from .call import CallNext
 from .conversation import Conversation
+from .reading import read_message
 from .session import Execution
 
 _OPTIONS = [
@@ -38,9 +40,13 @@ _OPTIONS = [
     # stopped or busy sandbox does.
     ("grpc.http2.bdp_probe", 0),
     ("grpc.http2.ping_timeout_ms", 2147483647),
-    ("grpc.max_receive_message_length", MAX_MESSAGE),
+    # What is a little too large is told as such by read_message; what is more, grpc refuses.
+    ("grpc.max_receive_message_length", 2 * MAX_MESSAGE),
     ("grpc.max_send_message_length", MAX_ANSWER),
     ("grpc.max_concurrent_streams", 8),
+    # SAFETY: a megabyte that expands to a gigabyte would be expanded before it is measured.
+    ("grpc.per_message_decompression", 0),
+    ("grpc.compression_enabled_algorithms_bitset", 1),
     ("grpc.max_metadata_size", 8192),
     ("grpc.so_reuseport", 0),
 ]
@@ -52,6 +58,7 @@ class Listener:
     def __init__(self, pipeline: CallNext) -> None:
         self._pipeline = pipeline
         self._server = grpc.aio.server(options=_OPTIONS)
+        self._path: Path | None = None
         self._claimed = False
         self._conversation: Conversation | None = None
         loop = asyncio.get_running_loop()
@@ -61,24 +68,29 @@ class Listener:
         """The worker's own word that the script has ended."""
         self.ended = asyncio.Event()
         """The stream is over, with or without Done."""
+        self.fault = ""
+        """How the sandbox broke the protocol, when the host ended the stream for that."""
         self.closed = False
         """`close` was called."""
         self._job: asyncio.Future[tuple[Job, Execution]] = loop.create_future()
         self._ping: asyncio.Future[asyncio.Future[None]] = loop.create_future()
 
     async def open(self, folder: Path, uid: int) -> None:
-        """Listen in `folder`; the socket belongs to `uid` alone (0600)."""
-        path = folder / BRIDGE_SOCKET
+        """Listen in `folder`; the socket belongs to `uid` alone (0600). Raises OSError."""
+        path = self._path = folder / BRIDGE_SOCKET
         handler = grpc.stream_stream_rpc_method_handler(
             self._attach,
-            request_deserializer=FromSandbox.FromString,
+            request_deserializer=None,  # Counted before it is parsed: see read_message.
             response_serializer=FromHost.SerializeToString,
         )
         _, service, method = ATTACH.split("/")
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {method: handler}),)
         )
-        self._server.add_insecure_port(f"unix:{path}")
+        try:
+            self._server.add_insecure_port(f"unix:{path}")
+        except RuntimeError as error:
+            raise OSError(f"the bridge cannot listen: {error}") from None
         await self._server.start()
         give_socket(path, uid)
 
@@ -123,28 +135,37 @@ class Listener:
         await self._server.stop(None)
 
     async def _attach(
-        self,
-        requests: AsyncIterator[FromSandbox],
-        context: grpc.aio.ServicerContext[FromSandbox, FromHost],
+        self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, FromHost]
     ) -> None:
         if self._claimed:
             await context.abort(
                 grpc.StatusCode.PERMISSION_DENIED, "this sandbox already has its stream"
             )
         self._claimed = True
+        self._remove_door()
         try:
             await self._converse(requests, context)
         except StopAsyncIteration:
             return  # The worker ended the stream before it said anything.
+        except ProtocolError as error:
+            self.fault = str(error)
+            await context.abort(grpc.StatusCode.INVALID_ARGUMENT, self.fault)
         finally:
             self.ended.set()
 
+    def _remove_door(self) -> None:
+        """Take the socket's path away; the worker's connection stays.
+
+        SAFETY: before the job is sent, so before there is a script. Each further connection would
+        cost the host a descriptor, and nothing in grpc bounds their number.
+        """
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
     async def _converse(
-        self,
-        requests: AsyncIterator[FromSandbox],
-        context: grpc.aio.ServicerContext[FromSandbox, FromHost],
+        self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, FromHost]
     ) -> None:
-        hello = (await anext(requests)).hello
+        hello = read_message(await anext(requests)).hello
         if hello.protocol != PROTOCOL:
             await context.abort(
                 grpc.StatusCode.FAILED_PRECONDITION,
@@ -155,22 +176,18 @@ class Listener:
         job, execution = await self._wait_for_job(requests, context)
         self._conversation = Conversation(execution, self._pipeline, context.write)
         await context.write(FromHost(job=job))
-        async for message in requests:
+        async for data in requests:
+            message = read_message(data)
             if not execution.is_token(message.token):
-                await context.abort(grpc.StatusCode.UNAUTHENTICATED, "no valid token")
-            if message.HasField("done"):
-                if not self.done.done():
-                    self.done.set_result(message.done)
-                continue
-            try:
+                self.fault = "a message carries no valid token"
+                await context.abort(grpc.StatusCode.UNAUTHENTICATED, self.fault)
+            if not message.HasField("done"):
                 await self._conversation.hear(message)
-            except ProtocolError as error:
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            elif not self.done.done():
+                self.done.set_result(message.done)
 
     async def _wait_for_job(
-        self,
-        requests: AsyncIterator[FromSandbox],
-        context: grpc.aio.ServicerContext[FromSandbox, FromHost],
+        self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, FromHost]
     ) -> tuple[Job, Execution]:
         """Bring pings to the worker until there is a job."""
         while True:
@@ -180,8 +197,8 @@ class Listener:
                 return self._job.result()
             answered, self._ping = self._ping.result(), asyncio.get_running_loop().create_future()
             await context.write(FromHost(ping=True))
-            if not (await anext(requests)).pong:
-                await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no answer to a ping")
+            if not read_message(await anext(requests)).pong:
+                raise ProtocolError("no answer to a ping")
             if not answered.done():
                 answered.set_result(None)
 

@@ -23,7 +23,7 @@ from .codec import Job, Result
 from .errors import BridgeClosed, InvalidArguments, from_wire
 from .http2 import GrpcStream, StreamEnded
 from .turns import Inbox, Putable, Turns
-from .wire import ATTACH, MAX_ANSWER, MAX_MESSAGE, PROTOCOL
+from .wire import ATTACH, MAX_ANSWER, MAX_ITEMS, MAX_MESSAGE, PROTOCOL
 
 IDLE_SECONDS = 0.05
 """How long a worker waits for its job before it takes its time."""
@@ -204,9 +204,12 @@ class Channel:
                     return
 
     def _take(self) -> bytes:
-        parts, size = [self._outbox.popleft()], 0
-        while self._outbox and size + len(self._outbox[0]) < MAX_MESSAGE // 2:
+        parts = [self._outbox.popleft()]
+        size = len(parts[0])
+        while self._outbox and len(parts) < MAX_ITEMS // 2:
             size += len(self._outbox[0])
+            if size > MAX_MESSAGE // 2:
+                break
             parts.append(self._outbox.popleft())
         return b"".join((self._token, *parts))
 

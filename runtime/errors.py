@@ -173,12 +173,18 @@ class RateLimited(ToolError):
     code = "rate_limited"
     retryable = True
 
-    def __init__(self, tool: str, retry_after: float) -> None:
+    def __init__(self, tool: str, retry_after: float, *, resting: float | None = None) -> None:
+        reason, instead = "too many calls", "ask for more in one call"
+        details = {"retry_after": retry_after}
+        if resting is not None:
+            reason = f"this tool rests for {resting:g} s between two calls"
+            instead = "finish without it"
+            details["cooldown_seconds"] = resting
         super().__init__(
             tool,
-            f"too many calls; free again in {retry_after:.1f} s",
-            hint=f"wait {retry_after:.1f} s, or ask for more in one call.",
-            details={"retry_after": retry_after},
+            f"{reason}; free again in {retry_after:.1f} s",
+            hint=f"wait {retry_after:.1f} s, or {instead}.",
+            details=details,
         )
 
 
@@ -226,18 +232,19 @@ class RepeatedCall(ToolError):
 
 
 class ToolTimeout(ToolError):
-    """The handler took longer than its timeout."""
+    """The handler took longer than its timeout, or did not get its turn before that."""
 
     code = "tool_timeout"
     retryable = True
 
-    def __init__(self, tool: str, seconds: float) -> None:
-        super().__init__(
-            tool,
-            f"no answer within {seconds:g} s",
-            hint="ask for less at a time, or go on without it.",
-            details={"seconds": seconds},
-        )
+    def __init__(self, tool: str, seconds: float, *, begun: bool = True) -> None:
+        message = f"no answer within {seconds:g} s"
+        hint = "ask for less at a time, or go on without it."
+        if not begun:
+            message = f"its turn did not come within {seconds:g} s; it was not run"
+            hint = "make fewer calls at a time, or go on without it."
+        details = {"seconds": seconds, "begun": begun}
+        super().__init__(tool, message, hint=hint, details=details)
 
 
 class ToolFailed(ToolError):

@@ -20,11 +20,14 @@ STREAM_PARTS = 4
 STREAM_PART_BYTES = 256 * 1024
 """A message of rows is closed when it holds so many bytes (one larger row travels alone)."""
 
-MAX_MESSAGE = 4 * 1024 * 1024
-"""Bytes of one message from a sandbox."""
-
 MAX_ARGUMENTS = 1024 * 1024
 """Bytes of the arguments of one call."""
+
+MAX_MESSAGE = MAX_ARGUMENTS + 256 * 1024
+"""Bytes of one message from a sandbox: the largest call, and its name."""
+
+MAX_ITEMS = 1024
+"""Calls, credits and cancels of one message."""
 
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of one message to a sandbox."""

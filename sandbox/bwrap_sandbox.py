@@ -14,10 +14,10 @@ import os
 import signal
 import subprocess
 
-from ..runtime.errors import SandboxUnavailable
 from . import bwrap_arguments, seccomp
 from .backend import ExitCause, ExitReport, Limits, Usage
 from .cgroup import REMOVE_PAUSE, REMOVE_TRIES, Cgroup, Hierarchies
+from .exhaustion import unavailable
 from .pipes import PipeReader, until_readable
 from .process_one import ProcessOneReport
 from .provision import Interpreter, RuntimeFolder
@@ -74,7 +74,7 @@ class BubblewrapSandbox(ReservedSandbox):
                 if self._cgroup is not None:
                     self._cgroup.remove()
                 self._release()
-                raise SandboxUnavailable({"bubblewrap": str(error)}) from None
+                raise unavailable("bubblewrap", error) from None
 
     @property
     def memory_limit(self) -> str:
@@ -84,21 +84,32 @@ class BubblewrapSandbox(ReservedSandbox):
     async def start(self) -> None:
         """Start the chain; process 1 follows."""
         status_read, status_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        filtering = _memory_file(seccomp.filter_path().read_bytes())
-        options = bwrap_arguments.options(
-            uid=self.uid,
-            limits=self._limits,
-            folder=self._folder,
-            runtime=self._runtime,
-            interpreter=self._interpreter,
-            status_descriptor=status_write,
-            filter_descriptor=filtering,
-        )
-        listed = _memory_file("\0".join([*options, ""]).encode())
         try:
+            outer = self._launch(status_write)
+        except OSError as error:
+            os.close(status_read)
+            raise unavailable("bubblewrap", error) from None
+        finally:
+            os.close(status_write)
+        self._supervising = asyncio.create_task(self._supervise(status_read, outer))
+
+    def _launch(self, status_write: int) -> int:
+        """Start the chain: its pidfd."""
+        with contextlib.ExitStack() as stack:
+            filtering = _memory_file(seccomp.filter_path().read_bytes(), stack)
+            options = bwrap_arguments.options(
+                uid=self.uid,
+                limits=self._limits,
+                folder=self._folder,
+                runtime=self._runtime,
+                interpreter=self._interpreter,
+                status_descriptor=status_write,
+                filter_descriptor=filtering,
+            )
+            listed = _memory_file("\0".join([*options, ""]).encode(), stack)
             # Here, not in a thread: see --die-with-parent. It takes a few milliseconds.
             with self._cores():
-                self._process = subprocess.Popen(  # noqa: ASYNC220
+                process = subprocess.Popen(
                     self._chain(listed),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
@@ -108,14 +119,15 @@ class BubblewrapSandbox(ReservedSandbox):
                     env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
                     cwd="/",
                 )
-        except OSError as error:
-            os.close(status_read)
-            raise SandboxUnavailable({"bubblewrap": str(error)}) from None
-        finally:
-            os.close(listed)
-            os.close(filtering)
-            os.close(status_write)
-        self._supervising = asyncio.create_task(self._supervise(status_read))
+        try:
+            outer = os.pidfd_open(process.pid)
+        except OSError:
+            # SAFETY: what cannot be watched does not live.
+            with process:
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+        self._process = process
+        return outer
 
     def usage(self) -> Usage:
         """CPU and memory so far."""
@@ -167,12 +179,11 @@ class BubblewrapSandbox(ReservedSandbox):
             return contextlib.nullcontext()
         return pinned(math.ceil(self._limits.cpu), int(self._id, 16))
 
-    async def _supervise(self, status_read: int) -> ExitReport:
+    async def _supervise(self, status_read: int, outer: int) -> ExitReport:
         process = self._process
         assert process is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        outer = os.pidfd_open(process.pid)
         status = PipeReader(status_read)
         report = PipeReader(process.stdout.fileno(), self._process_one.feed)
         errors = PipeReader(process.stderr.fileno())
@@ -215,6 +226,10 @@ class BubblewrapSandbox(ReservedSandbox):
         try:
             self._inner = os.pidfd_open(pid)
         except ProcessLookupError:
+            return -1
+        except OSError:
+            log.exception("sandbox %s cannot be watched", self._id)
+            self._strike()  # SAFETY: what cannot be watched does not live.
             return -1
         self._tree = ProcessTree(pid)
         if self._killed:
@@ -296,8 +311,10 @@ class BubblewrapSandbox(ReservedSandbox):
         log.error("the cgroup of sandbox %s is left to the reaper", self._id)
 
 
-def _memory_file(data: bytes) -> int:
+def _memory_file(data: bytes, stack: contextlib.ExitStack) -> int:
+    """A file of memory, from its beginning; closed with the stack."""
     descriptor = os.memfd_create("limbeck-arguments")
+    stack.callback(os.close, descriptor)
     os.write(descriptor, data)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor

@@ -27,6 +27,8 @@ from ..runtime.script import NotPython, prepare
 from ..stubs.catalog import Catalog
 from ..stubs.render import render_catalog
 from .backend import Backend, Limits
+from .cancelling import Cancelled, unless
+from .exhaustion import unavailable
 from .inputs import Inputs
 from .output import OnOutput
 from .pool import PoolStatistics, SandboxPool
@@ -99,6 +101,7 @@ class Core:
         self._slots = asyncio.Semaphore(settings.max_sandboxes)
         self._queued = 0
         self._checking = asyncio.Lock()
+        self._checks: set[asyncio.Task[str | None]] = set()
         self._vetter: Vetter | None = None
         self._running: dict[asyncio.Task[Any], asyncio.Event] = {}
         self._spool = spool_folder()
@@ -114,6 +117,9 @@ class Core:
             return await self._execute(request, execution_id)
         except SandboxUnavailable as error:
             return _nothing_ran(execution_id, Status.UNAVAILABLE, "unavailable", str(error))
+        except Cancelled:
+            text = "the execution was cancelled"
+            return _nothing_ran(execution_id, Status.CANCELLED, "cancelled", text)
         finally:
             del self._running[task]
 
@@ -125,6 +131,8 @@ class Core:
             await asyncio.wait(list(self._running))
         if self._vetter is not None:
             await self._vetter.close()
+        if self._checks:
+            await asyncio.wait(self._checks)
         await self._pool.close()
         self._threads.close()
 
@@ -142,7 +150,19 @@ class Core:
     async def check_backend(self) -> str | None:
         """None when the backend works, else what is wrong and how to mend it."""
         async with self._checking:
-            return await self.settings.backend.check()
+            try:
+                return await self.settings.backend.check()
+            except OSError as error:
+                return unavailable(self.settings.backend.name, error).reasons[
+                    self.settings.backend.name
+                ]
+
+    def _check_in_background(self) -> asyncio.Future[str | None]:
+        """A check that goes on when the one who waits for it does not: its answer is for all."""
+        task = asyncio.create_task(self.check_backend())
+        self._checks.add(task)
+        task.add_done_callback(self._checks.discard)
+        return asyncio.shield(task)
 
     async def _execute(self, request: Request, execution_id: str) -> ExecutionResult:
         settings = self.settings
@@ -152,11 +172,11 @@ class Core:
             return _nothing_ran(
                 execution_id, Status.REFUSED, error.code, error.message, hint=error.hint
             )
-        problem = await self.check_backend()
+        problem = await unless(request.cancel, self._check_in_background())
         if problem is not None:
             text = f"{settings.backend.name}: {problem}"
             return _nothing_ran(execution_id, Status.UNAVAILABLE, "unavailable", text)
-        faults = await self._vet(script)
+        faults = await unless(request.cancel, self._vet(script))
         if faults:
             count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
             return _nothing_ran(
@@ -172,10 +192,12 @@ class Core:
             return _nothing_ran(execution_id, Status.UNAVAILABLE, "queue_full", text)
         self._queued += 1
         try:
-            await self._slots.acquire()
+            await unless(request.cancel, self._slots.acquire())
         finally:
             self._queued -= 1
         try:
+            if request.cancel.is_set():
+                raise Cancelled
             return await self._run(request, script, "queued" if queued else "cold")
         finally:
             self._slots.release()
@@ -186,7 +208,10 @@ class Core:
             return gate.vet(script, gate=self.settings.gate)
         if self._vetter is None:
             self._vetter = Vetter(*where)
-        return await self._vetter.vet(script, self.settings.gate)
+        try:
+            return await self._vetter.vet(script, self.settings.gate)
+        except OSError as error:
+            raise unavailable("the vetting child", error) from error
 
     async def _run(self, request: Request, script: str, start: str) -> ExecutionResult:
         limits = request.limits or self.settings.limits

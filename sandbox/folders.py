@@ -20,6 +20,7 @@ from pathlib import Path
 from ..runtime.errors import ConfigurationError
 from ..runtime.wire import BRIDGE_SOCKET
 from .backend import HostFolder
+from .exhaustion import raise_exhausted
 from .owner import is_alive, this_process
 
 MAX_SOCKET_PATH = 100
@@ -41,6 +42,7 @@ def base_folder() -> Path:
     try:
         base.mkdir(mode=0o711, exist_ok=True)
     except OSError as error:
+        raise_exhausted(error)
         raise ConfigurationError(str(base), error.strerror or str(error)) from None
     found = base.lstat()
     # SAFETY: a folder that a stranger made, or may write to, could swap our sockets.

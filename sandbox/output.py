@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
+import logging
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
 from ..bridge.server import give_socket
 from ..runtime.wire import OUTPUT_SOCKET
-from .printout import Printout
+from .printout import Printout, whole_characters
+
+log = logging.getLogger("limbeck.sandbox")
 
 STREAMS = ("stdout", "stderr")
 CHUNK = 64 * 1024
@@ -34,6 +36,12 @@ class OutputListener:
         self._reading: list[asyncio.Task[None]] = []
         self._accepting: asyncio.Task[None] | None = None
         self.overflow = asyncio.Event()
+
+    @property
+    def connected(self) -> asyncio.Task[None]:
+        """Done when the worker has both streams and nobody can connect any more."""
+        assert self._accepting is not None, "open comes first"
+        return self._accepting
 
     def open(self, folder: Path, uid: int) -> None:
         """Listen in `folder`; the socket belongs to `uid` alone."""
@@ -72,15 +80,31 @@ class OutputListener:
 
     async def _read(self, name: str, connection: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        begun = b""  # Of a character whose rest is still to come.
         with connection:
-            while data := await loop.sock_recv(connection, CHUNK):
-                if self.overflow.is_set():
-                    continue
-                if self._printout.total + len(data) > self._maximum:
-                    self._printout.feed(data[: self._maximum - self._printout.total])
-                    self.overflow.set()
-                    continue
-                self._printout.feed(data)
-                if self._on_output is not None and (text := decode(data)):
-                    self._on_output(name, text)
+            try:
+                while data := await loop.sock_recv(connection, CHUNK):
+                    data = begun + data
+                    end = whole_characters(data)
+                    begun = data[end:]
+                    self._take(name, data[:end])
+            finally:
+                self._take(name, begun)
+
+    def _take(self, name: str, data: bytes) -> None:
+        """Hand on what was printed, as far as it may be."""
+        if self.overflow.is_set():
+            return
+        room = self._maximum - self._printout.total
+        if len(data) > room:
+            data = data[: whole_characters(data[:room])]
+            self.overflow.set()
+        self._printout.feed(data)
+        if self._on_output is None or not data:
+            return
+        try:
+            self._on_output(name, data.decode("utf-8", "replace"))
+        except Exception:
+            # Whoever listened is gone; a script that nobody reads would stop at its next line.
+            log.exception("on_output failed; it is told nothing more")
+            self._on_output = None

@@ -58,7 +58,7 @@ class Printout:
     @property
     def kept(self) -> int:
         """Bytes that `text` holds, its note left aside."""
-        return min(self.total, self._head_room + self._tail_room)
+        return sum(map(len, self._parts()))
 
     @property
     def spooled(self) -> Path | None:
@@ -67,13 +67,20 @@ class Printout:
 
     def text(self) -> str:
         """Head and tail as text, with a note between them of what is left out."""
-        tail = b"".join(self._tail)
+        head, tail = self._parts()
         if not self.truncated:
-            return (bytes(self._head) + tail).decode("utf-8", "replace")
+            return (head + tail).decode("utf-8", "replace")
+        left_out = self.total - len(head) - len(tail)
+        note = f"[... {left_out:,} bytes left out ...]"
+        return f"{head.decode('utf-8', 'replace')}\n{note}\n{tail.decode('utf-8', 'replace')}"
+
+    def _parts(self) -> tuple[bytes, bytes]:
+        """What is kept of head and tail; where something is left out, no character is cut."""
+        head, tail = bytes(self._head), b"".join(self._tail)
+        if not self.truncated:
+            return head, tail
         tail = tail[len(tail) - self._tail_room :]
-        left_out = self.total - len(self._head) - len(tail)
-        head = bytes(self._head).decode("utf-8", "replace")
-        return f"{head}\n[... {left_out:,} bytes left out ...]\n{tail.decode('utf-8', 'replace')}"
+        return head[: whole_characters(head)], tail[_continued(tail) :]
 
     def close(self) -> None:
         """Close the spool file."""
@@ -102,6 +109,23 @@ class Printout:
             self._spool.write(data)
         except OSError as error:
             self.spool_error = str(error)
+
+
+def whole_characters(data: bytes) -> int:
+    """How many bytes there are before a last character of UTF-8 that is not whole yet."""
+    for back, byte in enumerate(reversed(data[-3:]), 1):
+        if byte & 0xC0 != 0x80:
+            size = 2 + (byte >= 0xE0) + (byte >= 0xF0) if 0xC2 <= byte <= 0xF4 else 1
+            return len(data) - back if size > back else len(data)
+    return len(data)
+
+
+def _continued(data: bytes) -> int:
+    """How many bytes at the beginning belong to a character that began before."""
+    for index, byte in enumerate(data[:4]):
+        if byte & 0xC0 != 0x80:
+            return index
+    return len(data) if len(data) < 4 else 0
 
 
 def spool_folder() -> Path:

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..runtime.errors import ConfigurationError
+from .exhaustion import raise_exhausted
 from .holding import MAKING, hold
 
 PACKAGES = ("RestrictedPython",)
@@ -103,6 +104,7 @@ def prepare_runtime() -> RuntimeFolder:
         try:
             _copy(root, sources, bundled)
         except OSError as error:
+            raise_exhausted(error)
             raise ConfigurationError(str(base), error.strerror or str(error)) from None
     return RuntimeFolder(root=root)
 
@@ -167,6 +169,7 @@ def _examine(path: str, real: str, runtime: RuntimeFolder) -> Interpreter:
         )
         version, _, stdlib, dynload = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise_exhausted(error)
         raise ConfigurationError("python", f"{path} is no Python that runs: {error}") from None
     host = sys.version_info[:2]
     if tuple(version[:2]) != host:
@@ -265,6 +268,7 @@ def runtimes_folder() -> Path:
     try:
         base.mkdir(mode=0o755, parents=True, exist_ok=True)
     except OSError as error:
+        raise_exhausted(error)
         raise ConfigurationError(str(base), error.strerror or str(error)) from None
     found = base.lstat()
     if found.st_uid != os.geteuid() or found.st_mode & 0o022:
@@ -331,5 +335,6 @@ def _bwrap_version(path: str) -> tuple[int, int] | None:
         )
         major, minor, *_ = done.stdout.split()[-1].split(".")
         return int(major), int(minor)
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        raise_exhausted(error)
         return None

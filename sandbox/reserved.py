@@ -6,8 +6,8 @@ import asyncio
 import math
 import secrets
 
-from ..runtime.errors import SandboxUnavailable
 from .backend import ExitReport, HostFolder, Limits, Usage
+from .exhaustion import unavailable
 from .folders import make_folder, remove_folder
 from .process_one import ProcessOne
 from .uids import lease_uid
@@ -46,12 +46,12 @@ class ReservedSandbox(Clocked):
         try:
             self._uid = lease_uid()
         except OSError as error:
-            raise SandboxUnavailable({backend: str(error)}) from None
+            raise unavailable(backend, error) from None
         try:
             self._folder = make_folder(self._id)
         except (OSError, ValueError) as error:
             self._uid.release()
-            raise SandboxUnavailable({backend: str(error)}) from None
+            raise unavailable(backend, error) from None
         self._process_one = ProcessOne(self._send)
         self._supervising: asyncio.Task[ExitReport] | None = None
         self._cpu_before = 0.0

@@ -36,6 +36,8 @@ class Facts:
     """The host saw a call or a printed byte: the script did run."""
     stream_broken: bool = False
     """The bridge's stream ended while the sandbox lived on."""
+    fault: str = ""
+    """Why the host ended the stream, when the sandbox broke the protocol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,9 @@ def _by_exit(facts: Facts) -> Verdict:
         return _limit(Status.CPU, facts)
     if cause is ExitCause.DEADLINE:
         return _limit(Status.TIMEOUT, facts)
+    if facts.fault:
+        text = f"the sandbox broke the bridge's protocol and was killed: {facts.fault}"
+        return Verdict(status=Status.KILLED, error=ErrorInfo(code="protocol_error", message=text))
     if facts.stream_broken:
         error = ErrorInfo(
             code="bridge_closed",

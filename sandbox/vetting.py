@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..runtime.gate import MAX_FAULTS, Fault
+from .exhaustion import raise_exhausted
 from .uids import BASE
 
 WALL_SECONDS = 10.0
@@ -43,7 +44,10 @@ class Vetter:
         self._turn = asyncio.Lock()
 
     async def vet(self, source: str, gate: bool) -> list[Fault]:
-        """Every fault of a script, as `gate.vet` tells them; scripts wait for their turn."""
+        """Every fault of a script, as `gate.vet` tells them; scripts wait for their turn.
+
+        Raises OSError when the host has no room for the child.
+        """
         async with self._turn:
             answered = False
             try:
@@ -56,7 +60,8 @@ class Vetter:
                 return _refusal(f"it took longer than {WALL_SECONDS:g} s")
             except _NotStartedError as error:
                 return _refusal(str(error), hint="run `limbeck doctor`")
-            except (EOFError, OSError, ValueError, KeyError, TypeError):
+            except (EOFError, OSError, ValueError, KeyError, TypeError) as error:
+                raise_exhausted(error)
                 return _refusal("it takes too much memory or time to read")
             finally:
                 if not answered:
@@ -89,6 +94,7 @@ class Vetter:
                 start_new_session=True,
             )
         except OSError as error:
+            raise_exhausted(error)
             raise _NotStartedError(f"{self._python}: {error.strerror}") from None
 
     async def _greet(self, child: Process) -> None:
@@ -177,6 +183,7 @@ async def _works(launcher: list[str]) -> bool:
         probe = await asyncio.create_subprocess_exec(
             *launcher, "true", stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL
         )
-    except OSError:
+    except OSError as error:
+        raise_exhausted(error)
         return False
     return await probe.wait() == 0

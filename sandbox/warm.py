@@ -22,7 +22,9 @@ from ..bridge.server import Listener
 from ..bridge.session import Execution
 from ..bridge.threads import DaemonPool
 from ..runtime.errors import SandboxUnavailable
+from ..runtime.wire_pb2 import Hello
 from .backend import Backend, ExitCause, ExitReport, Limits, Sandbox
+from .exhaustion import unavailable
 from .inputs import Inputs, copy_inputs
 from .output import OnOutput, OutputListener
 from .printout import Printout
@@ -93,9 +95,23 @@ class WarmSandbox:
         `fingerprint` is the gate's policy on the host; the worker's must be the same. A `cancel`
         that is set meanwhile ends the waiting; running it then ends at once.
         """
-        made = cls(await backend.create(limits), pipeline)
         try:
-            await made._start(fingerprint, cancel or asyncio.Event())
+            sandbox = await backend.create(limits)
+            return await cls._opened(sandbox, pipeline, fingerprint, cancel or asyncio.Event())
+        except OSError as error:
+            raise unavailable(backend.name, error) from error
+
+    @classmethod
+    async def _opened(
+        cls, sandbox: Sandbox, pipeline: CallNext, fingerprint: str, cancel: asyncio.Event
+    ) -> WarmSandbox:
+        try:
+            made = cls(sandbox, pipeline)
+        except BaseException:
+            await sandbox.close()
+            raise
+        try:
+            await made._start(fingerprint, cancel)
         except BaseException:
             await made._tear_down()
             await made.close()
@@ -115,7 +131,10 @@ class WarmSandbox:
         return self.is_alive and await self._listener.ping(PING_SECONDS)
 
     async def run(self, assignment: Assignment) -> Facts:
-        """Run the script to its end, whatever that is, and kill the sandbox."""
+        """Run the script to its end, whatever that is, and kill the sandbox.
+
+        Raises SandboxUnavailable when the job could not be handed over: nothing ran.
+        """
         try:
             await self._furnish(assignment)
             seen = await self._serve(assignment)
@@ -132,7 +151,7 @@ class WarmSandbox:
             for name, source in assignment.stubs.items():
                 (folder.tools / name).write_text(source, "utf-8")
         except OSError as error:
-            raise SandboxUnavailable({"sandbox": str(error)}) from None
+            raise unavailable("sandbox", error) from None
         if not assignment.inputs:
             return
         stop = threading.Event()
@@ -178,19 +197,26 @@ class WarmSandbox:
         await self.sandbox.start()
         self._exit = asyncio.create_task(self.sandbox.wait())
         cancelled = asyncio.create_task(cancel.wait())
-        attached = self._listener.attached
-        first: list[asyncio.Future[Any]] = [self._exit, cancelled, attached]
+        ready = asyncio.create_task(self._until_ready())
+        first: list[asyncio.Future[Any]] = [self._exit, cancelled, ready]
         try:
             await asyncio.wait(first, timeout=START_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         finally:
             cancelled.cancel()
+            hello = ready.result() if ready.done() else None
+            ready.cancel()
         if cancel.is_set():
             return
-        if not attached.done():
+        if hello is None:
             raise SandboxUnavailable({"sandbox": await self._why_not_started()})
-        if attached.result().gate != fingerprint:
+        if hello.gate != fingerprint:
             text = "the gate's policy inside the sandbox is not the host's; build the image again"
             raise SandboxUnavailable({"sandbox": text})
+
+    async def _until_ready(self) -> Hello:
+        """The worker has its printout's streams, then the bridge's."""
+        await asyncio.shield(self._output.connected)
+        return await asyncio.shield(self._listener.attached)
 
     async def _why_not_started(self) -> str:
         report = await self.sandbox.kill()
@@ -223,7 +249,7 @@ class WarmSandbox:
                 return_when=asyncio.FIRST_COMPLETED,
             )
             self.wall = time.monotonic() - began
-            return await _what_ended({**events, **lasting})
+            return await _what_ended({**events, **lasting}, listener)
         finally:
             for future in events.values():
                 future.cancel()
@@ -236,7 +262,9 @@ class WarmSandbox:
         return report
 
 
-async def _what_ended(events: Mapping[str, asyncio.Future[Any]]) -> dict[str, Any]:
+async def _what_ended(
+    events: Mapping[str, asyncio.Future[Any]], listener: Listener
+) -> dict[str, Any]:
     if events["cancelled"].done():
         return {"cancelled": True}
     if events["overflow"].done():
@@ -246,6 +274,8 @@ async def _what_ended(events: Mapping[str, asyncio.Future[Any]]) -> dict[str, An
         return {"done": (done.exit_code, done.error)}
     if events["exit"].done():
         return {}
+    if listener.fault:
+        return {"fault": listener.fault}
     if events["ended"].done():
         await asyncio.wait([events["exit"]], timeout=EXIT_GRACE)
         return {"stream_broken": not events["exit"].done()}

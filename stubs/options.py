@@ -30,7 +30,7 @@ class Options(TypedDict, total=False):
     max_calls: int | None
     """Calls in one execution."""
     cooldown_seconds: float | None
-    """Between a call and its reversal."""
+    """Seconds that it rests between two calls of one principal."""
     side_effects: str
     """What it does besides; shown to the model."""
     version: str

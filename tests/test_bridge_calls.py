@@ -12,6 +12,7 @@ from kit.bridged import bridged, run
 from limbeck import ToolFailed, Toolset
 from limbeck.bridge.audit import Outcome
 from limbeck.bridge.budget import Budget
+from limbeck.bridge.places import MAX_STREAMS
 from limbeck.bridge.policy import Policy
 from limbeck.runtime.channel import Channel
 from limbeck.runtime.errors import (
@@ -309,17 +310,23 @@ def test_many_threads_share_the_stream() -> None:
     assert _one(script)["value"] == expected
 
 
-def test_more_open_streams_than_slots_do_not_stop_calls() -> None:
+def test_open_streams_are_counted_and_do_not_stop_calls() -> None:
     def script(channel: Channel) -> int:
-        streams = [channel.stream("box.rows", {"count": 100_000}) for _ in range(100)]
+        streams = [channel.stream("box.rows", {"count": 100_000}) for _ in range(MAX_STREAMS)]
         for stream in streams:
             next(stream)
+        with pytest.raises(BudgetExceeded, match="open streams"):
+            next(channel.stream("box.rows", {"count": 1}))
         value = channel.call("box.add", {"a": 1})
         for stream in streams:
             stream.close()
         return value
 
-    assert _one(script)["value"] == 2
+    seen = _one(script)
+    assert seen["value"] == 2
+    denied = [event for event in seen["bridge"].audit.events() if event.outcome is Outcome.DENIED]
+    assert [event.code for event in denied] == ["budget_exceeded"]
+    assert seen["bridge"].execution.spending.calls == MAX_STREAMS + 1
 
 
 def test_nothing_is_served_after_the_end() -> None:

@@ -7,18 +7,22 @@ Order, outermost first, and what would change if two neighbours swapped:
     validation  pure and cheap; behind budget, a misspelt argument would cost a call
     budget      reserved once, given back on denial; behind approval, a person would be asked for
                 a call that is refused anyway
+    cooldown    behind approval, a person would be asked for a call that must wait anyway; before
+                budget, a spent budget would be told as a matter of waiting
     approval    behind timeout, waiting for a person would eat the tool's time
     timeout     around the tool alone
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ..budget import Budget
 from ..call import CallNext, Layer
 from ..handlers import HandlerRunner
-from . import approval, audit, budget, scopes, timeout, validation
+from . import approval, audit, budget, cooldown, scopes, timeout, validation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +36,16 @@ class Policy:
     """Seconds that a handler may take when its tool says nothing else."""
 
 
-def build_pipeline(policy: Policy, runner: HandlerRunner) -> CallNext:
-    """Compose the layers around the tool itself."""
+def build_pipeline(
+    policy: Policy, runner: HandlerRunner, clock: Callable[[], float] = time.monotonic
+) -> CallNext:
+    """Compose the layers around the tool itself; `clock` is that of the layers that wait."""
     layers: list[Layer] = [
         audit.layer(),
         scopes.layer(),
         validation.layer(),
         budget.layer(),
+        cooldown.layer(clock),
         approval.layer(policy.unconfirmed_destructive),
         timeout.layer(policy.tool_timeout),
     ]

@@ -12,9 +12,6 @@ from ...stubs.tool import Effect
 from ..audit import AuditEvent, Outcome
 from ..call import CallNext, Layer, ToolCall, ToolResult
 
-RAN = frozenset({"tool_failed", "tool_timeout", "result_invalid", "result_too_large"})
-"""Codes of errors that come from behind the last denial: the tool was started."""
-
 
 def layer() -> Layer:
     """Make the layer."""
@@ -49,18 +46,21 @@ async def _audited_rows(
     call: ToolCall, rows: AsyncGenerator[list[bytes]]
 ) -> AsyncGenerator[list[bytes]]:
     count = size = 0
-    outcome, code = _cut(call), BridgeClosed.code
+    ended: ToolError | None = BridgeClosed()
     try:
         async with aclosing(rows):
             async for batch in rows:
                 count += len(batch)
                 size += sum(map(len, batch))
                 yield batch
-        outcome, code = Outcome.OK, ""
+        ended = None
     except ToolError as error:
-        outcome, code = _outcome(call, error), error.code
+        ended = error
         raise
     finally:
+        outcome, code = Outcome.OK, ""
+        if ended is not None:
+            outcome, code = _outcome(call, ended), ended.code
         _record(call, outcome, code=code, result_bytes=size, rows=count)
 
 
@@ -72,17 +72,14 @@ def _start(call: ToolCall) -> None:
 
 
 def _outcome(call: ToolCall, error: ToolError) -> Outcome:
-    if call.ran:
-        return _cut(call)
-    if error.code not in RAN:
-        return Outcome.DENIED
-    if error.code == "tool_timeout":
-        return _cut(call)
-    return Outcome.FAILED
+    its_own = error.code == ToolFailed.code and call.start.begun and not call.ran
+    return Outcome.FAILED if its_own else _cut(call)
 
 
 def _cut(call: ToolCall) -> Outcome:
-    """A call that was cut while its tool ran: a read failed, a write may have happened."""
+    """A call that was cut: when its tool ran, a read failed and a write may have happened."""
+    if not call.start.begun:
+        return Outcome.DENIED
     if call.target is None or call.target.spec.effect is Effect.READ:
         return Outcome.FAILED
     return Outcome.UNKNOWN

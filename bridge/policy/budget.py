@@ -1,11 +1,8 @@
-"""Reserves the call in the execution's budget, and gives it back when it is denied."""
+"""Reserves the call in the execution's budget, and gives it back when it never began."""
 
 from __future__ import annotations
 
-from ...runtime.errors import ApprovalDenied, ApprovalExpired, ApprovalRequired, ProposalRecorded
 from ..call import CallNext, Layer, ToolCall, ToolResult
-
-DENIALS = (ApprovalDenied, ApprovalExpired, ApprovalRequired, ProposalRecorded)
 
 
 def layer() -> Layer:
@@ -17,8 +14,9 @@ def layer() -> Layer:
             spending.reserve(call.name, effect, call.tool.spec.max_calls)
             try:
                 return await call_next(call)
-            except DENIALS:
-                spending.give_back(call.name, effect)
+            except BaseException:
+                if not call.start.begun:
+                    spending.give_back(call.name, effect)
                 raise
 
         return budgeted

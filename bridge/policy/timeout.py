@@ -23,7 +23,7 @@ def layer(default_seconds: float) -> Layer:
                 async with asyncio.timeout(seconds):
                     result = await call_next(call)
             except TimeoutError:
-                raise ToolTimeout(call.name, seconds) from None
+                raise ToolTimeout(call.name, seconds, begun=call.start.begun) from None
             if result.rows is not None:
                 result.rows = _timed_rows(call, result.rows, seconds)
             return result
@@ -45,5 +45,5 @@ async def _timed_rows(
             except StopAsyncIteration:
                 return
             except TimeoutError:
-                raise ToolTimeout(call.name, seconds) from None
+                raise ToolTimeout(call.name, seconds, begun=call.start.begun) from None
             yield batch

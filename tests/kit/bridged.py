@@ -7,6 +7,7 @@ import asyncio
 import os
 import tempfile
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -61,6 +62,8 @@ async def bridged(
     wall: float = 60.0,
     tool_loop: asyncio.AbstractEventLoop | None = None,
     attach: bool = True,
+    threads: dict[str, int] | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ):
     """A served execution over the given tools."""
     policy = policy or Policy()
@@ -72,10 +75,10 @@ async def bridged(
         principal=Principal(user="ada", tenant="acme"),
         budget=policy.budget,
     )
-    pool = DaemonPool("test-handler")
+    pool = DaemonPool("test-handler", **(threads or {}))
     loop = tool_loop or asyncio.get_running_loop()
     execution = Execution(session, wall=wall, tool_loop=loop)
-    listener = Listener(build_pipeline(policy, HandlerRunner(pool)))
+    listener = Listener(build_pipeline(policy, HandlerRunner(pool), clock))
     with tempfile.TemporaryDirectory(prefix="lb-") as name:
         await listener.open(Path(name), os.geteuid())
         bridge = Bridged(listener, execution, Path(name))
