@@ -21,6 +21,7 @@ from typing import Any
 from ..runtime.errors import ToolError, ToolFailed
 from ..stubs.tool import HandlerKind, ToolContext
 from .call import ToolCall, ToolResult
+from .crossing import LoopClosed, run_on
 from .places import Place, StreamPlaces
 from .rows import RowQueue
 from .threads import DaemonPool
@@ -127,12 +128,13 @@ async def _fill_async(
 
 
 async def _on_tool_loop(call: ToolCall, handler: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    future = _submit(call, _contained(call, handler))
     try:
-        return await asyncio.wrap_future(future)
+        return await run_on(call.execution.tool_loop, _contained(call, handler))
     except asyncio.CancelledError:
         call.start.give_up()
         raise
+    except LoopClosed:
+        raise _loop_closed() from None
 
 
 async def _contained(call: ToolCall, handler: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
@@ -150,9 +152,12 @@ def _submit(call: ToolCall, coroutine: Coroutine[Any, Any, Any]) -> concurrent.f
         return asyncio.run_coroutine_threadsafe(coroutine, call.execution.tool_loop)
     except RuntimeError:
         coroutine.close()
-        raise ToolFailed(
-            "loop_closed", "the application's event loop is closed; the tool was not run"
-        ) from None
+        raise _loop_closed() from None
+
+
+def _loop_closed() -> ToolFailed:
+    text = "the application's event loop is closed; the tool was not run"
+    return ToolFailed("loop_closed", text)
 
 
 def _is_ours(error: BaseException) -> bool:

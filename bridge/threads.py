@@ -11,12 +11,14 @@ What finds no thread waits. Whoever holds the fewest threads is next, and nobody
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from .crossing import LoopClosed, post_to
 from .start import Start
 
 MAX_THREADS = 64
@@ -190,10 +192,8 @@ class _Job:
             value, error = self.function(), None
         except BaseException as raised:
             value, error = None, raised
-        try:
-            self.loop.call_soon_threadsafe(self._settle, value, error)
-        except RuntimeError:
-            return  # The loop is closed: nobody waits any more.
+        with contextlib.suppress(LoopClosed):  # nobody waits any more
+            post_to(self.loop).send(self._settle, value, error)
 
     def _settle(self, value: Any, error: BaseException | None) -> None:
         if self.future.cancelled():
