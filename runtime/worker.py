@@ -74,6 +74,8 @@ def _run(job: Job) -> tuple[int, dict[str, Any] | None]:
     lines = [f"{line}\n" for line in job.script.split("\n")]
     linecache.cache[report.SCRIPT] = (len(job.script), None, lines, report.SCRIPT)
     module = _main_module(job.gate)
+    if job.gate:
+        gate.watch_files()
     outcome = _outcome(lambda: _execute(compiled.code, module))
     settled = _outcome(_settle)
     return outcome if outcome != FINE else settled

@@ -5,8 +5,9 @@ boundary: what it lets through by mistake still meets the sandbox and the policy
 
     faults, names, advice, modules     what is said, and the tables
     scopes, visitor, imports, patterns, transformer      what a script may write
-    kinds, templates, guards, copying, data_classes, files, streams, libraries, table
-                                       what it meets at run time
+    kinds, templates, guards, copying, data_classes, classes, files, storage, streams, logs,
+    hardening, freezing, libraries, table       what it meets at run time
+    watch                              the refusal of files outside its folders
     program                            from source text to faults or to a code object
     child                              the process that vets for the host
 """
@@ -26,6 +27,7 @@ from .modules import ALLOWED_MODULES
 from .names import shown
 from .program import Compiled, compile_script, vet
 from .table import open_builtins, script_builtins
+from .watch import install as watch_files
 
 __all__ = [
     "ALLOWED_MODULES",
@@ -38,6 +40,7 @@ __all__ = [
     "script_globals",
     "shown",
     "vet",
+    "watch_files",
 ]
 
 

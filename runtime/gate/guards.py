@@ -13,7 +13,7 @@ from types import DynamicClassAttribute, MappingProxyType, ModuleType
 from typing import Any, Never, get_origin
 
 from . import names, templates
-from .kinds import TYPE, is_looked_at, is_script_class, shown_class, shown_type
+from .kinds import TYPE, StandIn, is_looked_at, is_script_class, shown_class, shown_type
 
 _MISSING, _ABSENT = object(), object()
 _PRIVATE = names.PREFIX + "_"
@@ -51,9 +51,34 @@ def attribute(value: Any, name: str) -> Any:
     """`value.format` and the other names that need a look at what they find."""
     if name == "obj" and isinstance(value, AttributeError):
         raise AttributeError("'AttributeError' object has no attribute 'obj'")
-    if name in ("raw", "detach") and isinstance(value, IOBase):
+    if name in ("raw", "detach") and not is_script_class(_class_of(value)):
         raise AttributeError(f"the attribute {name!r} of a file is not available")
-    return templates.guard(getattr(value, name), load)
+    if name == "__init__" and isinstance(value, IOBase | ModuleType | StandIn):
+        # SAFETY: it opens a raw file anew, by any path or descriptor; it renames a module.
+        raise AttributeError(f"{type(value).__name__!r} objects cannot be made anew")
+    found = getattr(value, name)
+    if name == "__getattr__":
+        return _asking(found)
+    if isinstance(found, ModuleType):
+        raise AttributeError(f"the attribute {name!r} is not available: it is a module")
+    return templates.guard(found, load)
+
+
+def _class_of(value: Any) -> type:
+    return value if isinstance(value, type) else type(value)
+
+
+def _asking(method: Any) -> Callable[..., Any]:
+    """`__getattr__` of a value or of a class, which takes the name as its last argument.
+
+    SAFETY: the library's (a generic alias's, a temporary file's) look up whatever they are told.
+    """
+
+    def __getattr__(*arguments: Any) -> Any:  # noqa: N807
+        *before, name = arguments
+        return method(*before, attribute_name(name))
+
+    return __getattr__
 
 
 def _shown(error: AttributeError) -> AttributeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 # ruff: noqa: N802 - visit_NAME is the protocol of ast.NodeVisitor
 import ast
 import difflib
+from typing import Any
 
 from . import modules
 from .advice import MODULES
@@ -15,13 +16,13 @@ from .visitor import Visitor
 class ImportPolicy(Visitor):
     """The part of the policy that sees import statements and the attributes of modules."""
 
-    def visit_Import(self, node: ast.Import) -> ast.AST:
+    def visit_Import(self, node: ast.Import) -> Any:
         for alias in node.names:
             if self.check_module(alias, alias.name) and alias.asname is None:
                 self.check_binding(alias, alias.name.partition(".")[0])
             elif alias.asname is not None:
                 alias.asname = self.check_binding(alias, alias.asname)
-        return node
+        return [_one_import(node, alias) for alias in node.names]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST:
         module = node.module or ""
@@ -86,6 +87,19 @@ class ImportPolicy(Visitor):
         else:
             return None
         return name if name in modules.NAMES and name != "__future__" else None
+
+
+def _one_import(node: ast.Import, alias: ast.alias) -> ast.stmt:
+    """One import of its own; `import a.b as c` becomes `from a import b as c`.
+
+    SAFETY: Python takes `b` from the very module object that the script holds as `a`, and where it
+    is missing from sys.modules, under the name that the script gave to that object.
+    """
+    parent, _, last = alias.name.rpartition(".")
+    if not parent or alias.asname is None:
+        return ast.copy_location(ast.Import([alias]), node)
+    taken = ast.copy_location(ast.alias(last, alias.asname), alias)
+    return ast.copy_location(ast.ImportFrom(parent, [taken], 0), node)
 
 
 def instead_of(module: str) -> str:

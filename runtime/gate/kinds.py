@@ -12,6 +12,8 @@ import types
 from types import GenericAlias
 from typing import Any, Never
 
+from .freezing import freeze
+
 _INSIDE = frozenset(
     value
     for name, value in vars(types).items()
@@ -83,7 +85,10 @@ def shown_type(value: Any) -> Any:
 
 def shown_class(cls: Any) -> Any:
     """A class as a script may see it; anything else as it is."""
-    if not isinstance(cls, type) or not _leads_out(cls):
+    if not isinstance(cls, type):
+        return cls
+    if not _leads_out(cls):
+        freeze(cls)
         return cls
     if cls not in _STAND_INS:
         stand_in = StandIn(cls.__name__)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import names
+from .classes import build_class
 from .files import guarded_open
 from .guards import BUILTINS
 from .libraries import importer
 
 _PLAIN = """
-    False None True Ellipsis NotImplemented __debug__ __build_class__
+    False None True Ellipsis NotImplemented __debug__
     abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex dict
     divmod enumerate filter float format frozenset hash hex id int isinstance issubclass iter len
     list map max memoryview min next object oct ord pow print property range repr reversed round
@@ -32,7 +33,8 @@ def script_builtins(show: Callable[[object], None], extra: Mapping[str, object])
     table = {name: getattr(builtins, name) for name in [*_PLAIN, *_ERRORS]}
     table.update(extra)
     table.update(BUILTINS)
-    table.update({"open": guarded_open, "__import__": importer(), names.SHOW: _showing(show)})
+    table.update({"open": guarded_open, "__build_class__": build_class})
+    table.update({"__import__": importer(), names.SHOW: _showing(show)})
     return table
 
 
