@@ -24,6 +24,7 @@ def own(library: ModuleType) -> ModuleType:
     spec = library.__spec__
     assert spec is not None
     module = ModuleType(library.__name__)
+    module.__dict__["__path__"] = spec.submodule_search_locations
     exec(spec.loader.get_code(library.__name__), module.__dict__)  # type: ignore[union-attr]  # noqa: S102
     return module
 

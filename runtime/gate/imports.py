@@ -16,6 +16,17 @@ from .visitor import Visitor
 class ImportPolicy(Visitor):
     """The part of the policy that sees import statements and the attributes of modules."""
 
+    _may_fail = False
+    """Inside the body of `try: import x` with a handler for the case that there is no x."""
+
+    def visit_Try(self, node: ast.Try) -> ast.AST:
+        outer = self._may_fail
+        self._may_fail = outer or any(map(_catches_import_errors, node.handlers))
+        self.visit_field(node, "body")
+        self._may_fail = outer
+        self.visit_fields(node, "handlers", "orelse", "finalbody")
+        return node
+
     def visit_Import(self, node: ast.Import) -> Any:
         for alias in node.names:
             if self.check_module(alias, alias.name) and alias.asname is None:
@@ -61,13 +72,14 @@ class ImportPolicy(Visitor):
             return True
         if module in modules.NAMES:
             return True
-        self.error(node, f"the module {module!r} is not available", instead_of(module))
+        if not self._may_fail:
+            self.error(node, f"the module {module!r} is not available", instead_of(module))
         return False
 
     def check_exposed(self, node: ast.AST, module: str, name: str) -> None:
         """Refuse a name that the module's table does not show."""
         exposed = modules.exposed(module)
-        if name in exposed:
+        if name in exposed or (self._may_fail and isinstance(node, ast.alias)):
             return
         hint = MODULES.get(f"{module}.{name}") or near_names(module, name)
         self.error(node, f"{module}.{name} is not available", hint)
@@ -87,6 +99,16 @@ class ImportPolicy(Visitor):
         else:
             return None
         return name if name in modules.NAMES and name != "__future__" else None
+
+
+_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
+
+
+def _catches_import_errors(handler: ast.ExceptHandler) -> bool:
+    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(
+        kind is None or (isinstance(kind, ast.Name) and kind.id in _IMPORT_ERRORS) for kind in kinds
+    )
 
 
 def _one_import(node: ast.Import, alias: ast.alias) -> ast.stmt:

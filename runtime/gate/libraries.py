@@ -137,6 +137,7 @@ _GUARDED: Mapping[str, Mapping[str, Any]] = {
     "copy": copying.FUNCTIONS,
     "dataclasses": {
         "dataclass": data_classes.dataclass,
+        "fields": data_classes.shown_fields,
         "asdict": data_classes.asdict,
         "astuple": data_classes.astuple,
         "replace": data_classes.replace,

@@ -52,7 +52,7 @@ _TABLE = {
     "csv": """reader writer DictReader DictWriter Dialect excel excel_tab unix_dialect Sniffer
         register_dialect unregister_dialect get_dialect list_dialects field_size_limit Error
         QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE QUOTE_NONNUMERIC QUOTE_STRINGS QUOTE_NOTNULL""",
-    "dataclasses": "field fields is_dataclass Field InitVar KW_ONLY MISSING FrozenInstanceError",
+    "dataclasses": "field is_dataclass Field InitVar KW_ONLY MISSING FrozenInstanceError",
     "datetime": "date datetime time timedelta timezone tzinfo UTC MINYEAR MAXYEAR",
     "decimal": """Decimal Context getcontext setcontext localcontext BasicContext ExtendedContext
         DefaultContext ROUND_CEILING ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN ROUND_HALF_EVEN
@@ -92,7 +92,7 @@ _TABLE = {
     "logging": """getLogger basicConfig debug info warning warn error exception critical log disable
         addLevelName getLevelName shutdown Logger LoggerAdapter Handler StreamHandler FileHandler
         NullHandler Formatter BufferingFormatter Filter Filterer LogRecord makeLogRecord
-        captureWarnings lastResort raiseExceptions NOTSET DEBUG INFO WARNING WARN ERROR CRITICAL
+        captureWarnings lastResort raiseExceptions root NOTSET DEBUG INFO WARNING WARN ERROR CRITICAL
         FATAL BASIC_FORMAT""",
     "lzma": "compress decompress LZMAError",
     "math": """acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees
@@ -183,7 +183,7 @@ _TABLE = {
 GUARDED = {
     "collections": ("namedtuple",),
     "copy": ("copy", "deepcopy", "replace"),
-    "dataclasses": ("dataclass", "asdict", "astuple", "replace"),
+    "dataclasses": ("dataclass", "fields", "asdict", "astuple", "replace"),
     "functools": ("cached_property", "wraps", "update_wrapper"),
     "gzip": ("open",),
     "shutil": ("rmtree",),
