@@ -10,11 +10,11 @@ from kit.sandboxed import execute
 from limbeck.runtime import gate
 
 FEATURES = [
-    *read("accept/language.txt"),
-    *read("accept/libraries.txt"),
-    *read("accept/files.txt"),
+    snippet
+    for name in ("language", "language_more", "libraries", "files", "programs")
+    for snippet in read(f"accept/{name}.txt")
 ]
-PIPELINES = [*read("accept/pipelines.txt"), *read("accept/more_pipelines.txt")]
+PIPELINES = read("accept/pipelines.txt")
 SCRIPTS = (*FEATURES, *PIPELINES)
 
 
@@ -39,4 +39,4 @@ def test_there_are_enough():
     assert len(PIPELINES) >= 30
     assert len({script.name for script in SCRIPTS}) == len(SCRIPTS)
     for script in PIPELINES:
-        assert 15 <= len(script.source.strip().splitlines()) <= 70, script.name
+        assert 20 <= len(script.source.strip().splitlines()) <= 60, script.name

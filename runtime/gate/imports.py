@@ -79,7 +79,8 @@ class ImportPolicy(Visitor):
     def check_exposed(self, node: ast.AST, module: str, name: str) -> None:
         """Refuse a name that the module's table does not show."""
         exposed = modules.exposed(module)
-        if name in exposed or (self._may_fail and isinstance(node, ast.alias)):
+        may_fail = self._may_fail and isinstance(node, ast.alias) and not name.startswith("_")
+        if name in exposed or may_fail:
             return
         hint = MODULES.get(f"{module}.{name}") or near_names(module, name)
         self.error(node, f"{module}.{name} is not available", hint)

@@ -97,6 +97,8 @@ def _taken(module: ModuleType, name: str, wanted: list[str]) -> ModuleType:
     """
     taken = ModuleType(_PREFIX + "taken")
     for item in wanted:
+        if item.startswith("_") and item != "__doc__":
+            raise ImportError(f"cannot import name {item!r} from {name!r}", name=name)
         try:
             setattr(taken, item, getattr(module, item))
         except AttributeError:

@@ -10,7 +10,7 @@ from kit.sandboxed import execute
 BATCH = 40
 """Scripts that one sandbox runs, twice each."""
 
-_DRIVER = '''
+_DRIVER = """
 import asyncio, inspect, json, os, shutil, sys
 from limbeck.runtime import gate, report, worker
 
@@ -18,7 +18,8 @@ def clean():
     for folder in ("/workspace", "/tmp"):
         for name in os.listdir(folder):
             path = os.path.join(folder, name)
-            shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
+            is_folder = os.path.isdir(path) and not os.path.islink(path)
+            shutil.rmtree(path) if is_folder else os.remove(path)
 
 def run(source, gated):
     read, write = os.pipe()
@@ -45,7 +46,7 @@ def run(source, gated):
     return printed
 
 print(json.dumps([[run(text, True), run(text, False)] for text in json.loads(TEXTS)]))
-'''
+"""
 
 
 @cache
