@@ -92,8 +92,8 @@ _TABLE = {
     "logging": """getLogger basicConfig debug info warning warn error exception critical log disable
         addLevelName getLevelName shutdown Logger LoggerAdapter Handler StreamHandler FileHandler
         NullHandler Formatter BufferingFormatter Filter Filterer LogRecord makeLogRecord
-        captureWarnings lastResort raiseExceptions root NOTSET DEBUG INFO WARNING WARN ERROR CRITICAL
-        FATAL BASIC_FORMAT""",
+        captureWarnings lastResort raiseExceptions root NOTSET DEBUG INFO WARNING WARN ERROR
+        CRITICAL FATAL BASIC_FORMAT""",
     "lzma": "compress decompress LZMAError",
     "math": """acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees
         dist e erf erfc exp exp2 expm1 fabs factorial floor fma fmod frexp fsum gamma gcd hypot
