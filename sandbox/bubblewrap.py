@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Hashable
+import sys
+from collections.abc import Collection, Hashable
 from pathlib import Path
 
 from ..bridge.threads import DaemonPool
@@ -20,6 +21,7 @@ from .backend import Leftover, Limits
 from .bwrap_sandbox import BubblewrapSandbox
 from .diagnosis import explain
 from .leftovers import reap_host
+from .packages import PackagesFolder, prepare_packages
 from .provision import (
     Interpreter,
     RuntimeFolder,
@@ -53,6 +55,8 @@ class BubblewrapBackend:
         bwrap: str | None = None,
         require_hard_limits: bool = False,
         cgroups: bool = True,
+        packages: str | None = None,
+        open_modules: Collection[str] = (),
     ) -> None:
         """Nothing is looked for before `check`.
 
@@ -61,7 +65,12 @@ class BubblewrapBackend:
             bwrap: The bubblewrap program; by default one is looked for.
             require_hard_limits: Refuse where memory can only be watched.
             cgroups: Use cgroups where they can be made; off only to try the watcher.
+            packages: A virtual environment whose packages the sandboxes have.
+            open_modules: Packages that must be there.
         """
+        self._environment = packages
+        self._open_modules = frozenset(open_modules)
+        self._packages: PackagesFolder | None = None
         self._python = python
         self._configured_bwrap = bwrap
         self._require_hard_limits = require_hard_limits
@@ -110,6 +119,7 @@ class BubblewrapBackend:
     async def _try(self) -> str | None:
         seccomp.filter_path()  # SAFETY: raises where there is none
         self._runtime = await self._pool.run(prepare_runtime)
+        await self._prepare_packages()
         self._bwrap = find_bwrap(self._configured_bwrap, self._runtime)
         self._hierarchies = cgroup.find_hierarchies() if self._use_cgroups else None
         if self._hierarchies is None and self._require_hard_limits:
@@ -128,6 +138,17 @@ class BubblewrapBackend:
         return "\n".join(told) or (
             "no Python for the sandbox was found.\nHint: name one with the key `python`."
         )
+
+    async def _prepare_packages(self) -> None:
+        if self._environment is not None:
+            prepare = functools.partial(prepare_packages, self._environment, self._open_modules)
+            self._packages = await self._pool.run(prepare)
+        elif self._open_modules - sys.stdlib_module_names:
+            raise ConfigurationError(
+                "packages",
+                "open modules are named and no environment that has them",
+                "name a virtual environment with the key `packages`.",
+            )
 
     async def _try_python(self, path: str) -> str | None:
         """Start a sandbox with an interpreter and let it import the worker."""
@@ -166,5 +187,6 @@ class BubblewrapBackend:
             interpreter=interpreter,
             bwrap=self._bwrap,
             hierarchies=self._hierarchies,
+            packages=self._packages,
             program=program,
         )

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -45,15 +45,19 @@ __all__ = [
 
 
 def script_globals(
-    *, gate: bool, show: Callable[[object], None], extra: Mapping[str, object]
+    *,
+    gate: bool,
+    show: Callable[[object], None],
+    extra: Mapping[str, object],
+    open_modules: Collection[str] = (),
 ) -> dict[str, Any]:
     """The globals in which a compiled script runs.
 
     `show` is called with the value of a last expression that is not None; `extra` are names that
     are added to the builtins.
     """
-    make = script_builtins if gate else open_builtins
-    return {"__name__": "__main__", "__builtins__": make(show, extra)}
+    made = script_builtins(show, extra, open_modules) if gate else open_builtins(show, extra)
+    return {"__name__": "__main__", "__builtins__": made}
 
 
 @lru_cache(maxsize=1)

@@ -56,6 +56,11 @@ class ImportPolicy(Visitor):
                 elif alias.name.startswith("_"):
                     self.error(alias, f"{alias.name!r} is not a tool", "import the public names")
             return
+        if module.partition(".")[0] in self.open_modules:
+            for alias in node.names:
+                if alias.name == "*":
+                    self.error(node, f"{module} cannot be imported by a star", "name what you need")
+            return
         if node.names[0].name == "*":
             node.names = [
                 ast.copy_location(ast.alias(name), node.names[0]) for name in available(module)
@@ -70,7 +75,7 @@ class ImportPolicy(Visitor):
                 self.error(node, f"the module {module!r} is not available", "import from tools")
                 return False
             return True
-        if module in modules.NAMES:
+        if module in modules.NAMES or module.partition(".")[0] in self.open_modules:
             return True
         if not self._may_fail:
             self.error(node, f"the module {module!r} is not available", instead_of(module))
@@ -99,7 +104,8 @@ class ImportPolicy(Visitor):
             name = f"{self.module_of(node.value)}.{node.attr}"
         else:
             return None
-        return name if name in modules.NAMES and name != "__future__" else None
+        is_checked = name in modules.NAMES and name.partition(".")[0] not in self.open_modules
+        return name if is_checked and name != "__future__" else None
 
 
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})

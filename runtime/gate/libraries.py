@@ -10,7 +10,8 @@ sys.modules[f"{m.__name__}.{n}"], and would find the real submodule by the real 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -38,8 +39,12 @@ def _has(module: str, name: str, real: ModuleType) -> bool:
     return hasattr(real, name)
 
 
-def importer() -> Callable[..., Any]:
-    """An `__import__` that knows the table and the tools, with module objects of its own."""
+def importer(open_modules: Collection[str] = ()) -> Callable[..., Any]:
+    """An `__import__` that knows the table and the tools, with module objects of its own.
+
+    `open_modules` are packages that it hands out as they are.
+    """
+    opened = frozenset(open_modules)
     loaded: dict[str, ModuleType] = {}
 
     def guarded_import(
@@ -52,6 +57,8 @@ def importer() -> Callable[..., Any]:
             raise ImportError("a script is not in a package; import by the full name")
         if modules.is_tools(_plain(name)):
             return _import_tools(name, wanted)
+        if name.partition(".")[0] in opened:
+            return _import_open(name, wanted)
         if name not in modules.NAMES:
             raise ModuleNotFoundError(_no_module(name), name=name)
         found = _load(name, loaded)
@@ -87,6 +94,17 @@ def _import_tools(name: str, wanted: list[str]) -> ModuleType:
             raise ImportError(f"cannot import name {part!r} from {name!r}: name the public tools")
     module = import_module(name)
     return _taken(module, name, wanted) if wanted else sys.modules[modules.TOOLS]
+
+
+def _import_open(name: str, wanted: list[str]) -> ModuleType:
+    module = import_module(name)
+    if not wanted:
+        return sys.modules[name.partition(".")[0]]
+    for item in wanted:
+        if not hasattr(module, item):
+            with suppress(ModuleNotFoundError):
+                import_module(f"{name}.{item}")
+    return _taken(module, name, wanted)
 
 
 def _taken(module: ModuleType, name: str, wanted: list[str]) -> ModuleType:

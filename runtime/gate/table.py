@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # ruff: noqa: SIM905 - a table of words reads best as text
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from . import names
@@ -28,13 +28,17 @@ _ERRORS = [
 ]
 
 
-def script_builtins(show: Callable[[object], None], extra: Mapping[str, object]) -> dict[str, Any]:
+def script_builtins(
+    show: Callable[[object], None],
+    extra: Mapping[str, object],
+    open_modules: Collection[str] = (),
+) -> dict[str, Any]:
     """The builtins of a gated script, fresh; `extra` are names that the caller adds."""
     table = {name: getattr(builtins, name) for name in [*_PLAIN, *_ERRORS]}
     table.update(extra)
     table.update(BUILTINS)
     table.update({"open": guarded_open, "__build_class__": build_class})
-    table.update({"__import__": importer(), names.SHOW: _showing(show)})
+    table.update({"__import__": importer(open_modules), names.SHOW: _showing(show)})
     return table
 
 
