@@ -29,7 +29,8 @@ class ImportPolicy(Visitor):
 
     def visit_Import(self, node: ast.Import) -> Any:
         for alias in node.names:
-            if self.check_module(alias, alias.name) and alias.asname is None:
+            known = self.check_module(alias, alias.name)
+            if alias.asname is None and (known or self._may_fail):
                 self.check_binding(alias, alias.name.partition(".")[0])
             elif alias.asname is not None:
                 alias.asname = self.check_binding(alias, alias.asname)
