@@ -32,12 +32,13 @@ def freeze(value: Any) -> None:
         return
     for cls in _MRO(value):
         flags = _FLAGS(cls)
-        if flags & _HEAP and not flags & _IMMUTABLE and _is_of_library(cls):
+        if flags & _HEAP and not flags & _IMMUTABLE and is_of_library(cls):
             word = _Word.from_address(id(cls) + _FLAGS_OFFSET)
             if word.value == flags:
                 word.value = flags | _IMMUTABLE
 
 
-def _is_of_library(cls: type) -> bool:
+def is_of_library(cls: type) -> bool:
+    """Is it a class of Python's own library, or built in?"""
     module = _MODULE(cls)
     return type(module) is str and module.partition(".")[0] in sys.stdlib_module_names

@@ -13,7 +13,16 @@ from types import DynamicClassAttribute, MappingProxyType, ModuleType
 from typing import Any, Never, get_origin
 
 from . import names, templates
-from .kinds import TYPE, StandIn, is_looked_at, is_script_class, shown_class, shown_type
+from .kinds import (
+    TYPE,
+    StandIn,
+    is_looked_at,
+    is_script_class,
+    owner,
+    shown_class,
+    shown_type,
+    speaks_for_itself,
+)
 
 _MISSING, _ABSENT = object(), object()
 _PRIVATE = names.PREFIX + "_"
@@ -49,14 +58,14 @@ def load(value: Any, name: Any) -> Any:
 
 def attribute(value: Any, name: str) -> Any:
     """`value.format` and the other names that need a look at what they find."""
-    if name == "obj" and isinstance(value, AttributeError):
-        raise AttributeError("'AttributeError' object has no attribute 'obj'")
-    if name in ("raw", "detach") and not is_script_class(_class_of(value)):
-        raise AttributeError(f"the attribute {name!r} of a file is not available")
-    if name == "__init__" and isinstance(value, IOBase | ModuleType | StandIn):
-        # SAFETY: it opens a raw file anew, by any path or descriptor; it renames a module.
-        raise AttributeError(f"{type(value).__name__!r} objects cannot be made anew")
+    cls = owner(value)
+    if name in ("obj", "raw", "detach") and not speaks_for_itself(cls):
+        raise AttributeError(f"the attribute {name!r} of {cls.__name__!r} is not available")
     found = getattr(value, name)
+    # SAFETY: by what was found, since an alias shows it as its own. It opens a raw file anew, by
+    # any path or descriptor; it renames a module.
+    if name == "__init__" and _is_maker_of(found, IOBase | ModuleType | StandIn):
+        raise AttributeError("the objects of this class cannot be made anew")
     if name == "__getattr__":
         return _asking(found)
     if isinstance(found, ModuleType):
@@ -64,8 +73,9 @@ def attribute(value: Any, name: str) -> Any:
     return templates.guard(found, load)
 
 
-def _class_of(value: Any) -> type:
-    return value if isinstance(value, type) else type(value)
+def _is_maker_of(method: Any, kinds: Any) -> bool:
+    bound = getattr(method, "__self__", None)
+    return isinstance(bound, kinds) and not is_script_class(type(bound))
 
 
 def _asking(method: Any) -> Callable[..., Any]:
