@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..runtime.errors import ConfigurationError
+from .holding import MAKING, hold
 from .provision import open_to_all, runtimes_folder, shared_libraries, write_atomically
 
 _LEFT_OUT = (
@@ -44,7 +45,7 @@ class PackagesFolder:
 
 
 def prepare_packages(environment: str, wanted: Collection[str]) -> PackagesFolder:
-    """The packages of an environment, copied when they are not there yet.
+    """The packages of an environment, copied when they are not there yet; held from now on.
 
     Raises ConfigurationError when it is none, is of another Python, or lacks a wanted package.
     """
@@ -57,8 +58,8 @@ def prepare_packages(environment: str, wanted: Collection[str]) -> PackagesFolde
             f"{environment}/bin/pip install {' '.join(missing)}",
         )
     base = runtimes_folder()
-    root = base / f"packages-{_digest(site)}"
-    if not root.is_dir():
+    root = base / _digest(site)
+    while not hold(root):
         try:
             _copy(site, root)
         except (OSError, shutil.Error) as error:
@@ -86,7 +87,7 @@ def _site_packages(environment: Path) -> Path:
 
 def _digest(site: Path) -> str:
     """Over the lists that installers wrote: names, hashes and sizes of every file."""
-    digest = hashlib.sha256(sys.implementation.cache_tag.encode())
+    digest = hashlib.sha256(f"packages {sys.implementation.cache_tag}".encode())
     for record in sorted(site.glob("*.dist-info/RECORD")):
         digest.update(f"\n{record.parent.name} ".encode() + record.read_bytes())
     for path in sorted(site.iterdir()):
@@ -96,7 +97,7 @@ def _digest(site: Path) -> str:
 
 def _copy(site: Path, root: Path) -> None:
     """Build beside the target and rename: two processes may do it at once."""
-    scratch = Path(tempfile.mkdtemp(prefix="new-", dir=root.parent))
+    scratch = Path(tempfile.mkdtemp(prefix=MAKING, dir=root.parent))
     try:
         # With times: the byte code that came with the files stays good.
         shutil.copytree(site, scratch / "lib", ignore=shutil.ignore_patterns(*_LEFT_OUT))

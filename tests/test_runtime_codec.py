@@ -56,7 +56,10 @@ def test_done(exit_code: int, error: bytes) -> None:
     assert parsed(codec.done(exit_code, error)) == wire_pb2.FromSandbox(done=wanted)
 
 
-@given(st.tuples(texts, blobs, texts, st.booleans(), small, small, st.lists(texts)) | st.none(), st.booleans())
+@given(
+    st.tuples(texts, blobs, texts, st.booleans(), small, small, st.lists(texts)) | st.none(),
+    st.booleans(),
+)
 def test_a_job(job, ping: bool) -> None:
     keys = ("execution_id", "token", "script", "gate", "max_inflight", "max_arguments")
     keys += ("open_modules",)
