@@ -17,6 +17,7 @@ _HEAP = 1 << 9
 _FLAGS_OFFSET = 21 * 8
 """Of tp_flags: the twenty-second word of a class object, on a 64-bit Python with the GIL."""
 
+_RUNTIME = __name__.partition(".")[0]
 _MRO = type.__dict__["__mro__"].__get__
 _FLAGS = type.__dict__["__flags__"].__get__
 _MODULE = type.__dict__["__module__"].__get__
@@ -27,7 +28,7 @@ class _Word(_ctypes._SimpleCData):  # type: ignore[type-arg]
 
 
 def freeze(value: Any) -> None:
-    """Close a class of the standard library, and what it inherits from; anything else stays."""
+    """Close a class of the library or the runtime, and its bases; anything else stays."""
     if not isinstance(value, type):
         return
     for cls in _MRO(value):
@@ -39,6 +40,9 @@ def freeze(value: Any) -> None:
 
 
 def is_of_library(cls: type) -> bool:
-    """Is it a class of Python's own library, or built in?"""
+    """Is it a class of Python's own library, built in, or of the runtime around the script?"""
     module = _MODULE(cls)
-    return type(module) is str and module.partition(".")[0] in sys.stdlib_module_names
+    if type(module) is not str:
+        return False
+    top = module.partition(".")[0]
+    return top in sys.stdlib_module_names or top == _RUNTIME

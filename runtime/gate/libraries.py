@@ -93,7 +93,13 @@ def _import_tools(name: str, wanted: list[str]) -> ModuleType:
         if part.startswith("_") or part == "*":
             raise ImportError(f"cannot import name {part!r} from {name!r}: name the public tools")
     module = import_module(name)
-    return _taken(module, name, wanted) if wanted else sys.modules[modules.TOOLS]
+    if not wanted:
+        return sys.modules[modules.TOOLS]
+    for item in wanted:
+        if name == modules.TOOLS and not hasattr(module, item):
+            # Its own error tells the near names.
+            import_module(f"{name}.{item}")
+    return _taken(module, name, wanted)
 
 
 def _import_open(name: str, wanted: list[str]) -> ModuleType:

@@ -10,6 +10,7 @@ from typing import Any
 from . import names
 from .classes import build_class
 from .files import guarded_open
+from .freezing import freeze
 from .guards import BUILTINS
 from .libraries import importer
 
@@ -36,6 +37,8 @@ def script_builtins(
     """The builtins of a gated script, fresh; `extra` are names that the caller adds."""
     table = {name: getattr(builtins, name) for name in [*_PLAIN, *_ERRORS]}
     table.update(extra)
+    for value in extra.values():
+        freeze(value)
     table.update(BUILTINS)
     table.update({"open": guarded_open, "__build_class__": build_class})
     table.update({"__import__": importer(open_modules), names.SHOW: _showing(show)})
