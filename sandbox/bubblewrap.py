@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import sys
 from collections.abc import Collection, Hashable
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from .backend import Leftover, Limits
 from .bwrap_sandbox import BubblewrapSandbox
 from .diagnosis import explain
 from .leftovers import reap_host
-from .packages import PackagesFolder, prepare_packages
+from .packages import PackagesFolder, find_packages
 from .provision import (
     Interpreter,
     RuntimeFolder,
@@ -119,7 +118,8 @@ class BubblewrapBackend:
     async def _try(self) -> str | None:
         seccomp.filter_path()  # SAFETY: raises where there is none
         self._runtime = await self._pool.run(prepare_runtime)
-        await self._prepare_packages()
+        find = functools.partial(find_packages, self._environment, self._open_modules)
+        self._packages = await self._pool.run(find)
         self._bwrap = find_bwrap(self._configured_bwrap, self._runtime)
         self._hierarchies = cgroup.find_hierarchies() if self._use_cgroups else None
         if self._hierarchies is None and self._require_hard_limits:
@@ -138,17 +138,6 @@ class BubblewrapBackend:
         return "\n".join(told) or (
             "no Python for the sandbox was found.\nHint: name one with the key `python`."
         )
-
-    async def _prepare_packages(self) -> None:
-        if self._environment is not None:
-            prepare = functools.partial(prepare_packages, self._environment, self._open_modules)
-            self._packages = await self._pool.run(prepare)
-        elif self._open_modules - sys.stdlib_module_names:
-            raise ConfigurationError(
-                "packages",
-                "open modules are named and no environment that has them",
-                "name a virtual environment with the key `packages`.",
-            )
 
     async def _try_python(self, path: str) -> str | None:
         """Start a sandbox with an interpreter and let it import the worker."""

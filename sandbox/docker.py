@@ -22,7 +22,7 @@ from .backend import Leftover, Limits
 from .docker_sandbox import DEADLINE_LABEL, OWNER_LABEL, DockerSandbox
 from .leftovers import reap_host
 from .owner import is_alive
-from .packages import PackagesFolder, prepare_packages
+from .packages import PackagesFolder, find_packages
 from .provision import RuntimeFolder, examine, prepare_runtime, reachable_python
 
 CALL_SECONDS = 30.0
@@ -134,6 +134,7 @@ class DockerBackend:
         self._environment = packages
         self._open_modules = frozenset(open_modules)
         self._image = image_name or ""
+        self._is_named = image_name is not None
         self._oci_runtime = oci_runtime
         self.daemon = Daemon(base_url)
         self._runtime: RuntimeFolder | None = None
@@ -277,10 +278,10 @@ class DockerBackend:
         return None
 
     async def _packages(self) -> PackagesFolder | None:
-        if self._environment is None:
-            return None
-        prepare = functools.partial(prepare_packages, self._environment, self._open_modules)
-        packages: PackagesFolder = await self.daemon.run(prepare)
+        # An image that the operator names has what it has.
+        wanted = self._open_modules if self._environment or not self._is_named else ()
+        find = functools.partial(find_packages, self._environment, wanted)
+        packages: PackagesFolder | None = await self.daemon.run(find)
         return packages
 
 

@@ -67,6 +67,22 @@ def prepare_packages(environment: str, wanted: Collection[str]) -> PackagesFolde
     return PackagesFolder(root=root, libraries=_libraries(root))
 
 
+def find_packages(environment: str | None, wanted: Collection[str]) -> PackagesFolder | None:
+    """The packages of an environment, or None without one. Raises ConfigurationError.
+
+    Without an environment nothing but the standard library can be open.
+    """
+    if environment is not None:
+        return prepare_packages(environment, wanted)
+    if frozenset(wanted) - sys.stdlib_module_names:
+        raise ConfigurationError(
+            "packages",
+            "open modules are named and no environment that has them",
+            "name a virtual environment with the key `packages`.",
+        )
+    return None
+
+
 def is_there(name: str, site: Path) -> bool:
     """Is it of the standard library, or a package or module of the folder?"""
     found = (site / name).is_dir() or (site / f"{name}.py").is_file()

@@ -144,6 +144,7 @@ def test_a_missing_environment_or_package_is_told(environment, tmp_path):
     assert "has no package no_such_package" in missing
     assert "pip install no_such_package" in missing
     assert "`packages`" in problem_of(open_modules=["numpy"])
+    assert "`packages`" in asyncio.run(DockerBackend(open_modules=["numpy"]).check())
     assert problem_of(open_modules=["zipfile"]) is None
 
 
