@@ -213,9 +213,7 @@ class Core:
         if self._vetter is None:
             self._vetter = Vetter(*where)
         try:
-            return await self._vetter.vet(
-                script, self.settings.gate, self.settings.open_modules
-            )
+            return await self._vetter.vet(script, self.settings.gate, self.settings.open_modules)
         except OSError as error:
             raise unavailable("the vetting child", error) from error
 
