@@ -108,5 +108,5 @@ def _line(one: Row) -> str:
     cpu = f"{one.cpu:>7,.0f} {one.unit:2}" if one.cpu else f"{'-':>7}   "
     return (
         f"{one.name:32}{one.value:>7,.0f} {one.unit:2}{cpu}"
-        f"{one.floor:>7,.0f} {one.unit:2}{one.ratio:>7.1f}x{one.goal:>7.1f}x  {mark}"
+        f"{one.floor:>7,.0f} {one.unit:2}{one.ratio:>7.2f}x{one.goal:>7.2f}x  {mark}"
     )

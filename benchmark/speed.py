@@ -13,6 +13,7 @@ from contextlib import ExitStack
 from ..runtime.errors import LimbeckError
 from ..sandbox.bubblewrap import BubblewrapBackend
 from .floors import load
+from .gated import GATED
 from .measures import LockStepCall, ManyCalls, Measure
 from .pools import PoolHit, SustainedUse, WarmMemory
 from .rows import Report, Row, machine, row
@@ -30,6 +31,7 @@ MEASURES: tuple[type[Measure], ...] = (
     WarmMemory,
     DockerColdStart,
     DockerWarmStart,
+    *GATED,
 )
 
 SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(one.section for one in MEASURES))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,9 @@ class Listener:
         await self._server.start()
         give_socket(path, uid)
 
-    def serve(self, execution: Execution, script: str, *, gate: bool) -> None:
+    def serve(
+        self, execution: Execution, script: str, *, gate: bool, open_modules: Collection[str] = ()
+    ) -> None:
         """Send the job to the attached worker; its calls are served from now on."""
         job = Job(
             execution_id=execution.id,
@@ -103,6 +105,7 @@ class Listener:
             gate=gate,
             max_inflight=MAX_INFLIGHT,
             max_arguments=MAX_ARGUMENTS,
+            open_modules=sorted(open_modules),
         )
         self._job.set_result((job, execution))
 

@@ -86,7 +86,9 @@ PONG = varint(7 << 3) + varint(1)
 class Job:
     """What to run."""
 
-    __slots__ = ("execution_id", "gate", "max_arguments", "max_inflight", "script", "token")
+    __slots__ = (
+        "execution_id", "gate", "max_arguments", "max_inflight", "open_modules", "script", "token"
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.execution_id = ""
@@ -95,6 +97,7 @@ class Job:
         self.gate = False
         self.max_inflight = 0
         self.max_arguments = 0
+        self.open_modules: list[str] = []
 
 
 class Result:
@@ -168,6 +171,8 @@ def _read_job(data: memoryview) -> Job:
             job.max_inflight = _as_number(value)
         elif field == 6:
             job.max_arguments = _as_number(value)
+        elif field == 7:
+            job.open_modules.append(_as_text(value))
     return job
 
 

@@ -63,19 +63,29 @@ class Hello(_message.Message):
     ) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("execution_id", "gate", "max_arguments", "max_inflight", "script", "token")
+    __slots__ = (
+        "execution_id",
+        "gate",
+        "max_arguments",
+        "max_inflight",
+        "open_modules",
+        "script",
+        "token",
+    )
     EXECUTION_ID_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     SCRIPT_FIELD_NUMBER: _ClassVar[int]
     GATE_FIELD_NUMBER: _ClassVar[int]
     MAX_INFLIGHT_FIELD_NUMBER: _ClassVar[int]
     MAX_ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    OPEN_MODULES_FIELD_NUMBER: _ClassVar[int]
     execution_id: str
     token: bytes
     script: str
     gate: bool
     max_inflight: int
     max_arguments: int
+    open_modules: _containers.RepeatedScalarFieldContainer[str]
     def __init__(
         self,
         execution_id: str | None = ...,
@@ -84,6 +94,7 @@ class Job(_message.Message):
         gate: bool | None = ...,
         max_inflight: int | None = ...,
         max_arguments: int | None = ...,
+        open_modules: _Iterable[str] | None = ...,
     ) -> None: ...
 
 class ToolCall(_message.Message):

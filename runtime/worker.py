@@ -12,7 +12,7 @@ import linecache
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from importlib import import_module
 from types import CodeType, ModuleType
 from typing import Any
@@ -65,7 +65,9 @@ def _preload() -> None:
 def _run(job: Job) -> tuple[int, dict[str, Any] | None]:
     """Run the script; its exit code, and how it failed (None when it did not)."""
     try:
-        compiled = gate.compile_script(job.script, gate=job.gate, filename=report.SCRIPT)
+        compiled = gate.compile_script(
+            job.script, gate=job.gate, open_modules=job.open_modules, filename=report.SCRIPT
+        )
     except gate.Refused as refusal:
         return 1, report.of_refusal(refusal.faults)
     except SyntaxError as error:
@@ -73,7 +75,9 @@ def _run(job: Job) -> tuple[int, dict[str, Any] | None]:
     # Not splitlines(): the parser counts no form feed and no Unicode separator.
     lines = [f"{line}\n" for line in job.script.split("\n")]
     linecache.cache[report.SCRIPT] = (len(job.script), None, lines, report.SCRIPT)
-    module = _main_module(job.gate)
+    module = _main_module(job.gate, job.open_modules)
+    if job.gate:
+        gate.watch_files()
     outcome = _outcome(lambda: _execute(compiled.code, module))
     settled = _outcome(_settle)
     return outcome if outcome != FINE else settled
@@ -89,10 +93,11 @@ def _outcome(step: Callable[[], None]) -> tuple[int, dict[str, Any] | None]:
     return FINE
 
 
-def _main_module(gated: bool) -> ModuleType:
+def _main_module(gated: bool, open_modules: Collection[str] = ()) -> ModuleType:
     module = ModuleType("__main__")
     errors = {cls.__name__: cls for cls in TOOL_ERRORS.values()}
-    module.__dict__.update(gate.script_globals(gate=gated, show=_show, extra=errors))
+    scope = gate.script_globals(gate=gated, show=_show, extra=errors, open_modules=open_modules)
+    module.__dict__.update(scope)
     sys.modules["__main__"] = module
     sys.argv = ["script.py"]
     return module

@@ -85,7 +85,14 @@ class Limits:
         return (self.memory, self.cpu, self.pids, self.tmp, self.workspace)
 
     def with_values(self, values: Mapping[str, Any]) -> Limits:
-        """A copy with some limits replaced; an unknown key is a ConfigurationError."""
+        """A copy with some limits replaced; an unknown key is a ConfigurationError.
+
+        The key `profile` names a set of limits that the others are put over.
+        """
+        if "profile" in values:
+            profile = _profile(values["profile"])
+            rest = {key: value for key, value in values.items() if key != "profile"}
+            return self.with_values({**profile, **rest})
         known = [item.name for item in fields(self)]
         for key in values:
             if key not in known:
@@ -93,6 +100,18 @@ class Limits:
                     f"limits.{key}", "no such limit", f"the limits are: {', '.join(known)}."
                 )
         return replace(self, **values)
+
+
+PROFILES: dict[str, dict[str, int]] = {"data": {"memory": 1024 * MIB, "pids": 128}}
+"""Sets of limits by name: `data` is for numeric packages."""
+
+
+def _profile(name: Any) -> dict[str, int]:
+    if name not in PROFILES:
+        raise ConfigurationError(
+            "limits.profile", f"there is no profile {name!r}", f"there is: {', '.join(PROFILES)}."
+        )
+    return PROFILES[name]
 
 
 class ExitCause(StrEnum):

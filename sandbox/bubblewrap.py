@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from pathlib import Path
 
 from ..bridge.threads import DaemonPool
@@ -20,6 +20,7 @@ from .backend import Leftover, Limits
 from .bwrap_sandbox import BubblewrapSandbox
 from .diagnosis import explain
 from .leftovers import reap_host
+from .packages import PackagesFolder, find_packages
 from .provision import (
     Interpreter,
     RuntimeFolder,
@@ -53,6 +54,8 @@ class BubblewrapBackend:
         bwrap: str | None = None,
         require_hard_limits: bool = False,
         cgroups: bool = True,
+        packages: str | None = None,
+        open_modules: Collection[str] = (),
     ) -> None:
         """Nothing is looked for before `check`.
 
@@ -61,7 +64,12 @@ class BubblewrapBackend:
             bwrap: The bubblewrap program; by default one is looked for.
             require_hard_limits: Refuse where memory can only be watched.
             cgroups: Use cgroups where they can be made; off only to try the watcher.
+            packages: A virtual environment whose packages the sandboxes have.
+            open_modules: Packages that must be there.
         """
+        self._environment = packages
+        self._open_modules = frozenset(open_modules)
+        self._packages: PackagesFolder | None = None
         self._python = python
         self._configured_bwrap = bwrap
         self._require_hard_limits = require_hard_limits
@@ -110,6 +118,8 @@ class BubblewrapBackend:
     async def _try(self) -> str | None:
         seccomp.filter_path()  # SAFETY: raises where there is none
         self._runtime = await self._pool.run(prepare_runtime)
+        find = functools.partial(find_packages, self._environment, self._open_modules)
+        self._packages = await self._pool.run(find)
         self._bwrap = find_bwrap(self._configured_bwrap, self._runtime)
         self._hierarchies = cgroup.find_hierarchies() if self._use_cgroups else None
         if self._hierarchies is None and self._require_hard_limits:
@@ -166,5 +176,6 @@ class BubblewrapBackend:
             interpreter=interpreter,
             bwrap=self._bwrap,
             hierarchies=self._hierarchies,
+            packages=self._packages,
             program=program,
         )

@@ -6,14 +6,17 @@ ones, and a remount closes what was mounted before it.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from .backend import HostFolder, Limits
+from .packages import PackagesFolder
 from .provision import Interpreter, RuntimeFolder
 
 INSIDE_LIB = "/limbeck/lib"
+INSIDE_PACKAGES = "/limbeck/packages"
 SHM_BYTES = 1024 * 1024
 MEMORY_SHARE = 0.94
 """RLIMIT_DATA as a part of the memory limit: a script sees MemoryError before the kill."""
@@ -35,6 +38,7 @@ def options(
     folder: HostFolder,
     runtime: RuntimeFolder,
     interpreter: Interpreter,
+    packages: PackagesFolder | None,
     status_descriptor: int,
     filter_descriptor: int,
 ) -> list[str]:
@@ -42,13 +46,14 @@ def options(
     return [
         *_namespaces(uid),
         *_python(interpreter, runtime),
+        *_packages(packages, interpreter),
         *_proc(),
         *_dev(),
         *_writable(limits),
         *_ours(folder),
         # The root itself is a tmpfs without a size: closed last.
         "--remount-ro", "/",
-        *_environment(),
+        *_environment(limits, packages),
         "--chdir", "/workspace",
         "--json-status-fd", str(status_descriptor),
         # Loaded last of all, before the first instruction of process 1.
@@ -79,6 +84,15 @@ def _python(interpreter: Interpreter, runtime: RuntimeFolder) -> Iterator[str]:
     if Path("/usr/share/zoneinfo").is_dir():
         yield from _read_only("/usr/share/zoneinfo")
     yield from ("--ro-bind", str(runtime.lib), INSIDE_LIB)
+
+
+def _packages(packages: PackagesFolder | None, interpreter: Interpreter) -> Iterator[str]:
+    if packages is None:
+        return
+    yield from ("--ro-bind", str(packages.lib), INSIDE_PACKAGES)
+    for library in packages.libraries:
+        if library not in interpreter.libraries:
+            yield from ("--ro-bind", os.path.realpath(library), library)
 
 
 def _read_only(path: str) -> tuple[str, str, str]:
@@ -123,10 +137,17 @@ def _ours(folder: HostFolder) -> list[str]:
     ]  # fmt: skip
 
 
-def _environment() -> Iterator[str]:
+def threads(limits: Limits) -> dict[str, str]:
+    """How many threads numeric libraries start: their default is every core of the host."""
+    cores = str(max(math.ceil(limits.cpu), 1))
+    return dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_IO_THREADS"), cores)
+
+
+def _environment(limits: Limits, packages: PackagesFolder | None) -> Iterator[str]:
     # SAFETY: no secret: everything inside can read it.
     for name, value in {
-        "PYTHONPATH": INSIDE_LIB,
+        "PYTHONPATH": f"{INSIDE_LIB}:{INSIDE_PACKAGES}" if packages else INSIDE_LIB,
+        **threads(limits),
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "MALLOC_ARENA_MAX": "2",

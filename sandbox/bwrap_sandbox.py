@@ -18,6 +18,7 @@ from . import bwrap_arguments, seccomp
 from .backend import ExitCause, ExitReport, Limits, Usage
 from .cgroup import REMOVE_PAUSE, REMOVE_TRIES, Cgroup, Hierarchies
 from .exhaustion import unavailable
+from .packages import PackagesFolder
 from .pipes import PipeReader, until_readable
 from .process_one import ProcessOneReport
 from .provision import Interpreter, RuntimeFolder
@@ -53,6 +54,7 @@ class BubblewrapSandbox(ReservedSandbox):
         interpreter: Interpreter,
         bwrap: str,
         hierarchies: Hierarchies | None,
+        packages: PackagesFolder | None = None,
         program: list[str] | None = None,
     ) -> None:
         """Reserve uid, folder and cgroup. `program` replaces process 1, to try a Python out."""
@@ -60,6 +62,7 @@ class BubblewrapSandbox(ReservedSandbox):
         self._runtime = runtime
         self._interpreter = interpreter
         self._bwrap = bwrap
+        self._packages = packages
         self._program = program or bwrap_arguments.program(interpreter, limits)
         self._cgroup: Cgroup | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -103,6 +106,7 @@ class BubblewrapSandbox(ReservedSandbox):
                 folder=self._folder,
                 runtime=self._runtime,
                 interpreter=self._interpreter,
+                packages=self._packages,
                 status_descriptor=status_write,
                 filter_descriptor=filtering,
             )

@@ -61,6 +61,8 @@ class Settings:
     limits: Limits = field(default_factory=Limits)
     policy: Policy = field(default_factory=Policy)
     gate: bool = True
+    open_modules: frozenset[str] = frozenset()
+    """Packages that gated scripts import as they are; that gives up the gate's claims for them."""
     spool_quota: int = QUOTA_BYTES
     """Bytes of all spooled printouts together; the oldest go first."""
     warm: int = 0
@@ -205,11 +207,13 @@ class Core:
     async def _vet(self, script: str) -> list[gate.Fault]:
         where = self.settings.backend.vetting()
         if where is None:
-            return gate.vet(script, gate=self.settings.gate)
+            return gate.vet(
+                script, gate=self.settings.gate, open_modules=self.settings.open_modules
+            )
         if self._vetter is None:
             self._vetter = Vetter(*where)
         try:
-            return await self._vetter.vet(script, self.settings.gate)
+            return await self._vetter.vet(script, self.settings.gate, self.settings.open_modules)
         except OSError as error:
             raise unavailable("the vetting child", error) from error
 
@@ -244,6 +248,7 @@ class Core:
                 Assignment(
                     script=script,
                     gate=self.settings.gate,
+                    open_modules=self.settings.open_modules,
                     stubs=self._stubs,
                     inputs=request.inputs,
                     limits=limits,

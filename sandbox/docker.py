@@ -11,7 +11,7 @@ import functools
 import os
 import socket
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from .backend import Leftover, Limits
 from .docker_sandbox import DEADLINE_LABEL, OWNER_LABEL, DockerSandbox
 from .leftovers import reap_host
 from .owner import is_alive
+from .packages import PackagesFolder, find_packages
 from .provision import RuntimeFolder, examine, prepare_runtime, reachable_python
 
 CALL_SECONDS = 30.0
@@ -118,6 +119,8 @@ class DockerBackend:
         image_name: str | None = None,
         oci_runtime: str | None = None,
         base_url: str | None = None,
+        packages: str | None = None,
+        open_modules: Collection[str] = (),
     ) -> None:
         """Nothing is looked for before `check`.
 
@@ -125,8 +128,13 @@ class DockerBackend:
             image_name: Image of the sandboxes; by default limbeck's own of this version.
             oci_runtime: Passed through to the engine: runsc, kata, ...
             base_url: The engine's address; by default DOCKER_HOST, or the usual socket.
+            packages: A virtual environment; the image is the one that was built with its packages.
+            open_modules: Packages that must be there.
         """
+        self._environment = packages
+        self._open_modules = frozenset(open_modules)
         self._image = image_name or ""
+        self._is_named = image_name is not None
         self._oci_runtime = oci_runtime
         self.daemon = Daemon(base_url)
         self._runtime: RuntimeFolder | None = None
@@ -207,15 +215,17 @@ class DockerBackend:
         """Build the image without a registry and give it to the engine; what was built."""
         await self.daemon.connect()
         declaration = image.load_declaration()
-        runtime, layer = await self.daemon.run(functools.partial(_build, declaration))
-        self._image = self._image or image.tag(declaration, runtime)
+        packages = await self._packages()
+        build = functools.partial(_build, declaration, packages)
+        runtime, layer = await self.daemon.run(build)
+        self._image = self._image or image.tag(declaration, runtime, packages)
         repository, _, tag = self._image.partition(":")
         await self.daemon.ask(
             "import_image_from_data",
             layer,
             repository=repository,
             tag=tag or "latest",
-            changes=image.changes(declaration, runtime),
+            changes=image.changes(declaration, runtime, packages),
         )
         self._checked = False
         return {
@@ -250,8 +260,11 @@ class DockerBackend:
             return "the daemon cannot filter system calls.\nHint: use one with seccomp."
         self._runtime = await self.daemon.run(prepare_runtime)
         self._python = reachable_python()
-        self._image = self._image or image.tag(image.load_declaration(), self._runtime)
+        packages = await self._packages()
+        self._image = self._image or image.tag(image.load_declaration(), self._runtime, packages)
         mend = "Hint: limbeck image build --offline"
+        if self._environment is not None:
+            mend += f" --packages {self._environment}"
         try:
             found = await self.daemon.ask("inspect_image", self._image)
         except DaemonError as error:
@@ -264,6 +277,13 @@ class DockerBackend:
         await self.reap()
         return None
 
+    async def _packages(self) -> PackagesFolder | None:
+        # An image that the operator names has what it has.
+        wanted = self._open_modules if self._environment or not self._is_named else ()
+        find = functools.partial(find_packages, self._environment, wanted)
+        packages: PackagesFolder | None = await self.daemon.run(find)
+        return packages
+
 
 def _is_left_over(labels: Mapping[str, str]) -> bool:
     """Whether nobody can still want a container."""
@@ -272,10 +292,12 @@ def _is_left_over(labels: Mapping[str, str]) -> bool:
     return overdue or not is_alive(labels.get(OWNER_LABEL, ""))
 
 
-def _build(declaration: image.Declaration) -> tuple[RuntimeFolder, bytes]:
+def _build(
+    declaration: image.Declaration, packages: PackagesFolder | None
+) -> tuple[RuntimeFolder, bytes]:
     runtime = prepare_runtime()
     interpreter = examine(reachable_python(), runtime)
-    return runtime, image.build_layer(declaration, runtime, interpreter)
+    return runtime, image.build_layer(declaration, runtime, interpreter, packages)
 
 
 def _translated(error: Exception) -> SandboxUnavailable:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 from ..runtime.errors import SandboxUnavailable
 from . import seccomp
 from .backend import ExitCause, ExitReport, Limits, Usage
-from .bwrap_arguments import MASKED_FILES, MASKED_FOLDERS, MEMORY_SHARE, SHM_BYTES
+from .bwrap_arguments import MASKED_FILES, MASKED_FOLDERS, MEMORY_SHARE, SHM_BYTES, threads
 from .owner import this_process
 from .process_one import ProcessOneReport
 from .reserved import ReservedSandbox
@@ -134,6 +134,7 @@ class DockerSandbox(ReservedSandbox):
         return {
             "Image": self._image,
             "Cmd": self._settings(),
+            "Env": [f"{name}={value}" for name, value in threads(limits).items()],
             "User": f"{self.uid}:{self.uid}",
             "Hostname": "sandbox",
             "WorkingDir": "/workspace",

@@ -23,11 +23,9 @@ from ..bridge.session import Principal
 from ..runtime.errors import ConfigurationError
 from ..stubs.catalog import Catalog
 from ..stubs.tool import Toolset
-from .auto import AutoBackend
 from .backend import Backend, Limits
-from .bubblewrap import BubblewrapBackend
+from .choice import checked_open_modules, choose_backend
 from .core import Core, Request, Settings
-from .docker import DockerBackend
 from .inputs import check_inputs
 from .loop import LoopThread, own_loop, tool_loop
 from .output import OnOutput
@@ -53,6 +51,8 @@ class _Face:
         limits: Limits | Mapping[str, Any] | None = None,
         policy: Policy | None = None,
         gate: str = "on",
+        open_modules: Collection[str] = (),
+        packages: str | None = None,
         backend: str | Backend = "auto",
         python: str | None = None,
         bwrap: str | None = None,
@@ -69,6 +69,10 @@ class _Face:
             limits: Limits of one execution, whole or as a mapping of those that differ.
             policy: What the operator decides about calls.
             gate: "on", or "off" to run scripts that the language gate would refuse.
+            open_modules: Packages that gated scripts import as they are, "numpy" for one. The gate
+                promises nothing about what a script does through them; the sandbox still holds.
+            packages: A virtual environment that has them: its packages are copied for the embedded
+                sandbox, and name the image for docker.
             backend: "auto", "docker", "bubblewrap", or a Backend.
             python: Interpreter for the sandbox; by default one is looked for.
             bwrap: The bubblewrap program; by default one is looked for.
@@ -85,10 +89,18 @@ class _Face:
         self._settings = Settings(
             whole=catalog,
             scopes=_checked_scopes(catalog, scopes),
-            backend=_backend(backend, python, bwrap, require_hard_limits),
+            backend=choose_backend(
+                backend,
+                python,
+                bwrap,
+                require_hard_limits,
+                packages,
+                checked_open_modules(open_modules),
+            ),
             limits=_limits(limits),
             policy=_checked_policy(policy or Policy(), catalog),
             gate=_is_gate_on(gate),
+            open_modules=checked_open_modules(open_modules),
             warm=_checked_warm(warm),
             spool_quota=_checked_quota(spool_quota),
         )
@@ -369,23 +381,6 @@ def _is_gate_on(gate: str) -> bool:
     if gate not in ("on", "off"):
         raise ConfigurationError("gate", f"{gate!r} is neither 'on' nor 'off'")
     return gate == "on"
-
-
-def _backend(
-    backend: str | Backend, python: str | None, bwrap: str | None, require_hard_limits: bool
-) -> Backend:
-    if not isinstance(backend, str):
-        return backend
-    if backend == "docker":
-        return DockerBackend()
-    if backend not in ("auto", "bubblewrap"):
-        raise ConfigurationError(
-            "backend", f"there is no backend {backend!r}", "use auto, docker or bubblewrap."
-        )
-    embedded = BubblewrapBackend(
-        python=python, bwrap=bwrap, require_hard_limits=require_hard_limits
-    )
-    return embedded if backend == "bubblewrap" else AutoBackend([DockerBackend(), embedded])
 
 
 @atexit.register

@@ -23,6 +23,8 @@ from typing import Any
 
 from .. import __version__
 from ..runtime.errors import ConfigurationError
+from .bwrap_arguments import INSIDE_PACKAGES
+from .packages import PackagesFolder
 from .provision import Interpreter, RuntimeFolder
 
 ABI_LABEL = "io.limbeck.abi"
@@ -69,23 +71,36 @@ def abi(runtime: RuntimeFolder) -> str:
     return runtime.root.name
 
 
-def tag(declaration: Declaration, runtime: RuntimeFolder) -> str:
+def tag(
+    declaration: Declaration, runtime: RuntimeFolder, packages: PackagesFolder | None = None
+) -> str:
     """The image's name and tag: two installations of limbeck do not take each other's image."""
-    return f"{declaration.name}:{__version__}-{abi(runtime)[:12]}"
+    own = f"{__version__}-{abi(runtime)[:12]}"
+    if packages is None:
+        return f"{declaration.name}:{own}"
+    return f"{declaration.name}-data:{own}-{packages.root.name[-8:]}"
 
 
 def build_layer(
-    declaration: Declaration, runtime: RuntimeFolder, interpreter: Interpreter
+    declaration: Declaration,
+    runtime: RuntimeFolder,
+    interpreter: Interpreter,
+    packages: PackagesFolder | None = None,
 ) -> bytes:
     """The image's one layer as a tar archive, reproducible."""
     with tempfile.TemporaryDirectory(prefix="limbeck-image-") as scratch:
         stage = Path(scratch)
-        _stage(stage, declaration, runtime, interpreter)
+        _stage(stage, declaration, runtime, interpreter, packages)
         return _archive(stage, declaration)
 
 
-def changes(declaration: Declaration, runtime: RuntimeFolder) -> list[str]:
+def changes(
+    declaration: Declaration, runtime: RuntimeFolder, packages: PackagesFolder | None = None
+) -> list[str]:
     """The image's settings, as `docker import --change` takes them."""
+    environment = dict(declaration.environment)
+    if packages is not None:
+        environment["PYTHONPATH"] += f":{INSIDE_PACKAGES}"
     labels = {
         **declaration.labels,
         "org.opencontainers.image.version": __version__,
@@ -95,20 +110,26 @@ def changes(declaration: Declaration, runtime: RuntimeFolder) -> list[str]:
         f"USER {declaration.user}",
         f"WORKDIR {declaration.workdir}",
         f"ENTRYPOINT {json.dumps(list(declaration.entrypoint))}",
-        *(f"ENV {name}={value}" for name, value in declaration.environment.items()),
+        *(f"ENV {name}={value}" for name, value in environment.items()),
         *(f"LABEL {name}={json.dumps(value)}" for name, value in labels.items()),
     ]
 
 
-def bill_of_materials(declaration: Declaration, interpreter: Interpreter) -> dict[str, Any]:
+def bill_of_materials(
+    declaration: Declaration, interpreter: Interpreter, packages: PackagesFolder | None = None
+) -> dict[str, Any]:
     """What the image contains, in the form of CycloneDX 1.5."""
     version = ".".join(map(str, interpreter.version))
     components: list[dict[str, Any]] = [
         _component("application", "cpython", version, f"pkg:generic/cpython@{version}"),
         _component("application", "limbeck", __version__, f"pkg:pypi/limbeck@{__version__}"),
     ]
-    for name in declaration.packages:
-        metadata = importlib.metadata.metadata(name).json
+    found = [importlib.metadata.distribution(name) for name in declaration.packages]
+    if packages is not None:
+        found += importlib.metadata.distributions(path=[str(packages.lib)])
+    for distribution in found:
+        metadata = distribution.metadata.json
+        name = str(metadata["name"])
         licence = metadata.get("license_expression") or metadata.get("license") or ""
         version = str(metadata["version"])
         made = _component("library", name, version, f"pkg:pypi/{name.lower()}@{version}")
@@ -128,12 +149,17 @@ def _component(kind: str, name: str, version: str, purl: str) -> dict[str, Any]:
 
 
 def _stage(
-    stage: Path, declaration: Declaration, runtime: RuntimeFolder, interpreter: Interpreter
+    stage: Path,
+    declaration: Declaration,
+    runtime: RuntimeFolder,
+    interpreter: Interpreter,
+    packages: PackagesFolder | None,
 ) -> None:
     _copy(Path(interpreter.path), stage / interpreter.path.lstrip("/"))
     if interpreter.path != _PYTHON:
         (stage / _PYTHON.lstrip("/")).symlink_to(interpreter.path)
-    for library in interpreter.libraries:
+    libraries = interpreter.libraries + (packages.libraries if packages is not None else ())
+    for library in sorted(set(libraries)):
         if not library.startswith(f"{runtime.root}/"):
             _copy(Path(os.path.realpath(library)), stage / library.lstrip("/"))
     stdlib = stage / interpreter.stdlib.lstrip("/")
@@ -141,9 +167,11 @@ def _stage(
         interpreter.stdlib, stdlib, ignore=shutil.ignore_patterns(*declaration.left_out),
         symlinks=False, ignore_dangling_symlinks=True,
     )  # fmt: skip
-    shutil.copytree(
-        runtime.lib, stage / "limbeck/lib", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    byte_code = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(runtime.lib, stage / "limbeck/lib", ignore=byte_code)
+    if packages is not None:
+        # Without byte code: it is bound to the sources by their times, which are not kept here.
+        shutil.copytree(packages.lib, stage / "limbeck/packages", ignore=byte_code)
     if Path("/usr/share/zoneinfo").is_dir():
         zones = stage / "usr/share/zoneinfo"
         shutil.copytree("/usr/share/zoneinfo", zones, ignore_dangling_symlinks=True)
@@ -152,7 +180,9 @@ def _stage(
     uid, _, gid = declaration.user.partition(":")
     (stage / "etc/passwd").write_text(f"sandbox:x:{uid}:{gid}::/workspace:/nonexistent\n")
     (stage / "etc/group").write_text(f"sandbox:x:{gid}:\n")
-    bill = json.dumps(bill_of_materials(declaration, interpreter), indent=1, sort_keys=True)
+    bill = json.dumps(
+        bill_of_materials(declaration, interpreter, packages), indent=1, sort_keys=True
+    )
     (stage / _SBOM).write_text(bill + "\n")
     _compile(stage, interpreter)
 
@@ -169,7 +199,7 @@ def _compile(stage: Path, interpreter: Interpreter) -> None:
         [
             interpreter.path, "-S", "-E", "-m", "compileall", "-q", "-q",
             "--invalidation-mode", "unchecked-hash", "-s", str(stage), "-p", "/",
-            str(stage / interpreter.stdlib.lstrip("/")), str(stage / "limbeck/lib"),
+            str(stage / interpreter.stdlib.lstrip("/")), str(stage / "limbeck"),
         ],
         env={"PYTHONHASHSEED": "0"}, capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -132,7 +132,7 @@ def examine(path: str, runtime: RuntimeFolder) -> Interpreter:
             )
     interpreter = _examine(path, real, runtime)
     with contextlib.suppress(OSError):
-        _write_atomically(cache, json.dumps(asdict(interpreter)))
+        write_atomically(cache, json.dumps(asdict(interpreter)))
     return interpreter
 
 
@@ -184,11 +184,11 @@ def _examine(path: str, real: str, runtime: RuntimeFolder) -> Interpreter:
         path=real,
         version=tuple(version),
         stdlib=stdlib,
-        libraries=tuple(sorted(_libraries([real, *extensions]))),
+        libraries=tuple(sorted(shared_libraries([real, *extensions]))),
     )
 
 
-def _libraries(objects: list[str]) -> Iterator[str]:
+def shared_libraries(objects: list[str]) -> Iterator[str]:
     """The closure of shared objects, as the loader itself tells it."""
     done = subprocess.run(
         ["ldd", *objects], capture_output=True, text=True, timeout=120, check=False
@@ -299,7 +299,7 @@ def _copy(
             prependdir="/limbeck/lib",
             invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
         )
-        _open_to_all(scratch)
+        open_to_all(scratch)
         try:
             scratch.rename(root)
         except OSError:
@@ -311,7 +311,7 @@ def _copy(
         raise
 
 
-def _open_to_all(root: Path) -> None:
+def open_to_all(root: Path) -> None:
     """Let the sandboxes' uids read everything, whatever the umask of this process."""
     for folder, _, files in os.walk(root):
         os.chmod(folder, 0o755)  # noqa: S103 - the sandboxes' uids read it
@@ -320,7 +320,7 @@ def _open_to_all(root: Path) -> None:
             file.chmod(0o755 if file.stat().st_mode & 0o100 else 0o644)
 
 
-def _write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     descriptor, name = tempfile.mkstemp(dir=path.parent)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)

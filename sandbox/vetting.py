@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class Vetter:
         self._child: Process | None = None
         self._turn = asyncio.Lock()
 
-    async def vet(self, source: str, gate: bool) -> list[Fault]:
+    async def vet(self, source: str, gate: bool, open_modules: Collection[str] = ()) -> list[Fault]:
         """Every fault of a script, as `gate.vet` tells them; scripts wait for their turn.
 
         Raises OSError when the host has no room for the child.
@@ -53,7 +54,8 @@ class Vetter:
             try:
                 async with asyncio.timeout(WALL_SECONDS):
                     child = await self._ready()
-                    faults = await _ask(child, {"source": source, "gate": gate})
+                    asked = {"source": source, "gate": gate, "open_modules": sorted(open_modules)}
+                    faults = await _ask(child, asked)
                 answered = True
                 return faults
             except TimeoutError:

@@ -58,6 +58,8 @@ class Assignment:
 
     script: str
     gate: bool
+    open_modules: frozenset[str]
+    """Packages that the script imports as they are."""
     stubs: Mapping[str, str]
     """File name to source."""
     inputs: Inputs
@@ -235,7 +237,12 @@ class WarmSandbox:
         began = time.monotonic()
         assignment.execution.begin()
         self.sandbox.begin(limits.wall, limits.cpu_budget)
-        listener.serve(assignment.execution, assignment.script, gate=assignment.gate)
+        listener.serve(
+            assignment.execution,
+            assignment.script,
+            gate=assignment.gate,
+            open_modules=assignment.open_modules,
+        )
         events: dict[str, asyncio.Future[Any]] = {
             "cancelled": asyncio.ensure_future(assignment.cancel.wait()),
             "overflow": asyncio.ensure_future(self._output.overflow.wait()),

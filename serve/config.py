@@ -49,6 +49,10 @@ class Configuration(_Section):
     """The whole file."""
 
     gate: Literal["on", "off"] = "on"
+    open_modules: list[str] = Field(default_factory=list)
+    """Packages that gated scripts import as they are; the gate promises nothing about them."""
+    packages: str | None = None
+    """A virtual environment that has them."""
     backend: Literal["auto", "bubblewrap", "docker"] = "auto"
     python: str | None = None
     """Interpreter for the embedded sandbox."""
@@ -65,6 +69,8 @@ class Configuration(_Section):
         """Keyword arguments for an executor. Raises ConfigurationError."""
         return {
             "gate": self.gate,
+            "open_modules": self.open_modules,
+            "packages": self.packages,
             "backend": self.backend,
             "python": self.python,
             "bwrap": self.bwrap,
@@ -109,8 +115,10 @@ def ignored_file() -> Path | None:
     return path
 
 
-def read_limit(key: str, value: int | float | str) -> int | float:
+def read_limit(key: str, value: int | float | str) -> int | float | str:
     """A limit as a number: sizes may be written as 512MiB. Raises ConfigurationError."""
+    if key == "profile":
+        return value
     return _number(f"limits.{key}", value, is_size=key in _SIZES)
 
 

@@ -9,7 +9,7 @@ code.as_tool()                         # a typed function for SDKs that take one
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
 from ..runtime import gate
@@ -30,7 +30,11 @@ class CodeTool:
         self._executor = executor
         settings = executor.settings
         self.description = description(
-            executor.catalog, settings.limits, gated=settings.gate, budget=budget
+            executor.catalog,
+            settings.limits,
+            gated=settings.gate,
+            open_modules=settings.open_modules,
+            budget=budget,
         )
         """What the model reads of the tool."""
 
@@ -58,14 +62,24 @@ class CodeTool:
 _CODE: str = input_schema()["properties"]["code"]["description"]
 
 
-def description(catalog: Catalog, limits: Limits, *, gated: bool, budget: int = 6_000) -> str:
+def description(
+    catalog: Catalog,
+    limits: Limits,
+    *,
+    gated: bool,
+    open_modules: Collection[str] = (),
+    budget: int = 6_000,
+) -> str:
     """What the model reads of execute_code."""
     shown = {
         "time": f"{limits.wall:g} s",
         "memory": f"{limits.memory // 1024**2} MiB",
         "printout": f"{limits.output_kept // 1024} KiB",
     }
-    modules = gate.ALLOWED_MODULES if gated else ("the whole standard library",)
+    modules = (
+        *sorted(open_modules),
+        *(gate.ALLOWED_MODULES if gated else ("the whole standard library",)),
+    )
     return describe(catalog, limits=shown, modules=modules, budget=budget)
 
 

@@ -29,7 +29,13 @@ def make_server(executor: AsyncExecutor, *, budget: int = 6_000) -> MCPServer:
     """A server whose one tool runs scripts; `budget` bounds its description, in characters."""
     settings = executor.settings
     server: MCPServer = MCPServer("limbeck", version=__version__, log_level="WARNING")
-    text = description(executor.catalog, settings.limits, gated=settings.gate, budget=budget)
+    text = description(
+        executor.catalog,
+        settings.limits,
+        gated=settings.gate,
+        open_modules=settings.open_modules,
+        budget=budget,
+    )
 
     # Hints are what the worst tool behind it may do.
     @server.tool(

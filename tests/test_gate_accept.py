@@ -1,45 +1,42 @@
-"""Ordinary scripts run under the gate and print exactly what plain CPython prints."""
+"""Ordinary scripts run under the gate in a sandbox and print exactly what plain CPython prints."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import inspect
-import io
-
 import pytest
 from gate.snippets import read
+from kit.gated import both_ways
+from kit.sandboxed import execute
 
 from limbeck.runtime import gate
 
-SCRIPTS = [
-    *read("accept/language.txt"),
-    *read("accept/libraries.txt"),
-    *read("accept/pipelines.txt"),
+FEATURES = [
+    snippet
+    for name in ("language", "language_more", "libraries", "files", "programs")
+    for snippet in read(f"accept/{name}.txt")
 ]
-
-
-def run(source: str, *, gated: bool) -> str:
-    """What the script prints, with its last value and its uncaught error."""
-    code = gate.compile_script(source, gate=gated).code
-    output = io.StringIO()
-    with contextlib.redirect_stdout(output):
-        scope = gate.script_globals(gate=gated, show=lambda value: print(repr(value)), extra={})
-        if code.co_flags & inspect.CO_COROUTINE:
-            asyncio.run(eval(code, scope))
-        else:
-            exec(code, scope)
-    return output.getvalue()
+PIPELINES = read("accept/pipelines.txt")
+SCRIPTS = (*FEATURES, *PIPELINES)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_script_prints_the_same(script):
     assert gate.vet(script.source) == []
-    printed = run(script.source, gated=True)
-    assert printed
-    assert printed == run(script.source, gated=False)
+    gated, plain = both_ways(SCRIPTS)[script.name]
+    assert gated == plain
+    assert gated
+    assert ("[uncaught]" in gated) == ("uncaught" in script.labels)
+
+
+@pytest.mark.parametrize("script", PIPELINES, ids=lambda script: script.name)
+def test_pipeline_runs_the_whole_way(script):
+    result = execute(script.source, gate="on")
+    assert result.status == "ok", result.for_model()
+    assert result.printout == both_ways(SCRIPTS)[script.name][1]
 
 
 def test_there_are_enough():
-    assert len(SCRIPTS) >= 60
+    assert len(FEATURES) >= 150
+    assert len(PIPELINES) >= 30
     assert len({script.name for script in SCRIPTS}) == len(SCRIPTS)
+    for script in PIPELINES:
+        assert 20 <= len(script.source.strip().splitlines()) <= 60, script.name

@@ -56,9 +56,13 @@ def test_done(exit_code: int, error: bytes) -> None:
     assert parsed(codec.done(exit_code, error)) == wire_pb2.FromSandbox(done=wanted)
 
 
-@given(st.tuples(texts, blobs, texts, st.booleans(), small, small) | st.none(), st.booleans())
+@given(
+    st.tuples(texts, blobs, texts, st.booleans(), small, small, st.lists(texts)) | st.none(),
+    st.booleans(),
+)
 def test_a_job(job, ping: bool) -> None:
     keys = ("execution_id", "token", "script", "gate", "max_inflight", "max_arguments")
+    keys += ("open_modules",)
     message = wire_pb2.FromHost(ping=ping)
     if job is not None:
         message.job.CopyFrom(wire_pb2.Job(**dict(zip(keys, job, strict=True))))

@@ -5,8 +5,9 @@ boundary: what it lets through by mistake still meets the sandbox and the policy
 
     faults, names, advice, modules     what is said, and the tables
     scopes, visitor, imports, patterns, transformer      what a script may write
-    kinds, templates, guards, copying, data_classes, files, streams, libraries, table
-                                       what it meets at run time
+    kinds, templates, guards, copying, data_classes, classes, files, storage, streams, logs,
+    hardening, freezing, libraries, table       what it meets at run time
+    watch                              the refusal of files outside its folders
     program                            from source text to faults or to a code object
     child                              the process that vets for the host
 """
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,7 @@ from .modules import ALLOWED_MODULES
 from .names import shown
 from .program import Compiled, compile_script, vet
 from .table import open_builtins, script_builtins
+from .watch import install as watch_files
 
 __all__ = [
     "ALLOWED_MODULES",
@@ -38,19 +40,24 @@ __all__ = [
     "script_globals",
     "shown",
     "vet",
+    "watch_files",
 ]
 
 
 def script_globals(
-    *, gate: bool, show: Callable[[object], None], extra: Mapping[str, object]
+    *,
+    gate: bool,
+    show: Callable[[object], None],
+    extra: Mapping[str, object],
+    open_modules: Collection[str] = (),
 ) -> dict[str, Any]:
     """The globals in which a compiled script runs.
 
     `show` is called with the value of a last expression that is not None; `extra` are names that
     are added to the builtins.
     """
-    make = script_builtins if gate else open_builtins
-    return {"__name__": "__main__", "__builtins__": make(show, extra)}
+    made = script_builtins(show, extra, open_modules) if gate else open_builtins(show, extra)
+    return {"__name__": "__main__", "__builtins__": made}
 
 
 @lru_cache(maxsize=1)

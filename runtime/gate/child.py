@@ -34,7 +34,7 @@ def main() -> None:
     _write(target, [])
     while (request := _read(source)) is not None:
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
-        faults = vet(request["source"], gate=request["gate"])
+        faults = vet(request["source"], gate=request["gate"], open_modules=request["open_modules"])
         signal.setitimer(signal.ITIMER_PROF, 0)
         _write(target, [asdict(fault) for fault in faults])
     os._exit(0)

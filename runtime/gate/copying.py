@@ -19,10 +19,18 @@ def _from_class(value: Any, name: str, *default: Any) -> Any:
     return partial(method, value) if method is not None else None
 
 
+def own(library: ModuleType) -> ModuleType:
+    """A second copy of a library module, run anew, that nobody else holds."""
+    spec = library.__spec__
+    assert spec is not None
+    module = ModuleType(library.__name__)
+    module.__dict__["__path__"] = spec.submodule_search_locations
+    exec(spec.loader.get_code(library.__name__), module.__dict__)  # type: ignore[union-attr]  # noqa: S102
+    return module
+
+
 def _own() -> dict[str, Any]:
-    loader = _library.__spec__.loader
-    module = ModuleType("copy")
-    exec(loader.get_code("copy"), module.__dict__)  # type: ignore[union-attr]  # noqa: S102
+    module = own(_library)
     module.__dict__["getattr"] = _from_class
     return {
         name: module.__dict__[name]

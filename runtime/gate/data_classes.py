@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass as _dataclass
 from dataclasses import fields, is_dataclass
 from dataclasses import replace as _replace
@@ -70,6 +71,19 @@ def _compiled(values: dict[str, Any]) -> dict[str, Any]:
     return {
         names.private(key) if names.is_private(key) else key: value for key, value in values.items()
     }
+
+
+def shown_fields(value: Any) -> tuple[Any, ...]:
+    """dataclasses.fields, under the names that the script wrote."""
+    return tuple(_shown_field(field) for field in fields(value))
+
+
+def _shown_field(field: Any) -> Any:
+    if not field.name.startswith(_PRIVATE):
+        return field
+    shown = copy(field)
+    shown.name = names.plain(field.name)
+    return shown
 
 
 def _fields(value: Any) -> list[tuple[str, Any]]:

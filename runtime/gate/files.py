@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 import os
+from collections.abc import Iterable
 from typing import Any
 
 READABLE = ("/workspace", "/tmp", "/data", "/tools")  # noqa: S108 - paths inside the sandbox
@@ -24,11 +25,21 @@ def guarded_open(file: Any, mode: Any = "r", *args: Any, **options: Any) -> Any:
     if len(args) > 4 or not set(options) <= _OPTIONS or not all(map(_is_buffered, buffering)):
         raise TypeError("open() takes path, mode, encoding, errors and newline here")
     roots = READABLE if set(mode) <= set("rbt") else WRITABLE
+    if not is_inside(path, roots):
+        raise refusal(path, writing=roots is WRITABLE)
+    return builtins.open(os.path.realpath(path), mode, *args, **options)
+
+
+def is_inside(path: str, roots: Iterable[str]) -> bool:
+    """Is it one of the folders, or in one, when every link is followed?"""
     real = os.path.realpath(path)
-    if not any(real == root or real.startswith(root + "/") for root in roots):
-        what = "read" if roots is READABLE else "written"
-        raise PermissionError(f"{path!r} cannot be {what}: use a path under {' or '.join(roots)}")
-    return builtins.open(real, mode, *args, **options)
+    return any(real == root or real.startswith(root + "/") for root in roots)
+
+
+def refusal(path: str, *, writing: bool) -> PermissionError:
+    """What a script is told about a path outside its folders."""
+    what, roots = ("written", WRITABLE) if writing else ("read", READABLE)
+    return PermissionError(f"{path!r} cannot be {what}: use a path under {' or '.join(roots)}")
 
 
 def _is_buffered(size: Any) -> bool:

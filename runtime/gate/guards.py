@@ -13,7 +13,16 @@ from types import DynamicClassAttribute, MappingProxyType, ModuleType
 from typing import Any, Never, get_origin
 
 from . import names, templates
-from .kinds import TYPE, is_looked_at, is_script_class, shown_class, shown_type
+from .kinds import (
+    TYPE,
+    StandIn,
+    is_looked_at,
+    is_script_class,
+    owner,
+    shown_class,
+    shown_type,
+    speaks_for_itself,
+)
 
 _MISSING, _ABSENT = object(), object()
 _PRIVATE = names.PREFIX + "_"
@@ -49,11 +58,37 @@ def load(value: Any, name: Any) -> Any:
 
 def attribute(value: Any, name: str) -> Any:
     """`value.format` and the other names that need a look at what they find."""
-    if name == "obj" and isinstance(value, AttributeError):
-        raise AttributeError("'AttributeError' object has no attribute 'obj'")
-    if name in ("raw", "detach") and isinstance(value, IOBase):
-        raise AttributeError(f"the attribute {name!r} of a file is not available")
-    return templates.guard(getattr(value, name), load)
+    cls = owner(value)
+    if name in ("obj", "raw", "detach") and not speaks_for_itself(cls):
+        raise AttributeError(f"the attribute {name!r} of {cls.__name__!r} is not available")
+    found = getattr(value, name)
+    # SAFETY: by what was found, since an alias shows it as its own. It opens a raw file anew, by
+    # any path or descriptor; it renames a module.
+    if name == "__init__" and _is_maker_of(found, IOBase | ModuleType | StandIn):
+        raise AttributeError("the objects of this class cannot be made anew")
+    if name == "__getattr__":
+        return _asking(found)
+    if isinstance(found, ModuleType):
+        raise AttributeError(f"the attribute {name!r} is not available: it is a module")
+    return templates.guard(found, load)
+
+
+def _is_maker_of(method: Any, kinds: Any) -> bool:
+    bound = getattr(method, "__self__", None)
+    return isinstance(bound, kinds) and not is_script_class(type(bound))
+
+
+def _asking(method: Any) -> Callable[..., Any]:
+    """`__getattr__` of a value or of a class, which takes the name as its last argument.
+
+    SAFETY: the library's (a generic alias's, a temporary file's) look up whatever they are told.
+    """
+
+    def __getattr__(*arguments: Any) -> Any:  # noqa: N807
+        *before, name = arguments
+        return method(*before, attribute_name(name))
+
+    return __getattr__
 
 
 def _shown(error: AttributeError) -> AttributeError:

@@ -12,13 +12,18 @@ import types
 from types import GenericAlias
 from typing import Any, Never
 
+from .freezing import freeze, is_of_library
+
 _INSIDE = frozenset(
     value
     for name, value in vars(types).items()
-    if name.endswith("Type")
+    if (name.endswith("Type") or name == "GenericAlias")
     and isinstance(value, type)
     and name
     not in ("NoneType", "EllipsisType", "NotImplementedType", "MappingProxyType", "UnionType")
+)
+_PLAIN_HOLDERS = frozenset(
+    {memoryview, types.SimpleNamespace, types.FunctionType, types.ModuleType}
 )
 _REAL: dict[StandIn, type] = {}
 _STAND_INS: dict[type, StandIn] = {}
@@ -83,7 +88,10 @@ def shown_type(value: Any) -> Any:
 
 def shown_class(cls: Any) -> Any:
     """A class as a script may see it; anything else as it is."""
-    if not isinstance(cls, type) or not _leads_out(cls):
+    if not isinstance(cls, type):
+        return cls
+    if not _leads_out(cls):
+        freeze(cls)
         return cls
     if cls not in _STAND_INS:
         stand_in = StandIn(cls.__name__)
@@ -101,6 +109,30 @@ def _leads_out(cls: type) -> bool:
 def is_looked_at(cls: type) -> bool:
     """Has the class attributes that the guard of computed loads is there for?"""
     return issubclass(cls, str | AttributeError | io.IOBase)
+
+
+_SUPER_SELF = super.__dict__["__self__"].__get__
+"""Of a super object: what it speaks for."""
+
+
+def owner(value: Any) -> type:
+    """The class whose attributes a value shows: its own; itself; that of a super's object."""
+    kind = type(value)
+    if issubclass(kind, super):
+        value = _SUPER_SELF(value)
+        kind = type(value)
+    return value if issubclass(kind, type) else kind
+
+
+def speaks_for_itself(cls: type) -> bool:
+    """Is an attribute of its instances certainly their own, and no way into the interpreter?
+
+    SAFETY: much of the library shows the attributes of another object as its own: aliases, bound
+    methods, wrappers of files.
+    """
+    if is_script_class(cls):
+        return not issubclass(cls, AttributeError | io.IOBase)
+    return cls in _PLAIN_HOLDERS or not is_of_library(cls)
 
 
 def is_script_class(cls: type) -> bool:

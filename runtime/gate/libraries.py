@@ -10,14 +10,17 @@ sys.modules[f"{m.__name__}.{n}"], and would find the real submodule by the real 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from . import caching, copying, data_classes, guards, modules
+from . import caching, copying, data_classes, guards, logs, modules, storage
 from .advice import MODULES
+from .freezing import freeze
+from .hardening import harden
 from .kinds import TYPE
 from .streams import Output
 
@@ -36,8 +39,12 @@ def _has(module: str, name: str, real: ModuleType) -> bool:
     return hasattr(real, name)
 
 
-def importer() -> Callable[..., Any]:
-    """An `__import__` that knows the table and the tools, with module objects of its own."""
+def importer(open_modules: Collection[str] = ()) -> Callable[..., Any]:
+    """An `__import__` that knows the table and the tools, with module objects of its own.
+
+    `open_modules` are packages that it hands out as they are.
+    """
+    opened = frozenset(open_modules)
     loaded: dict[str, ModuleType] = {}
 
     def guarded_import(
@@ -50,13 +57,12 @@ def importer() -> Callable[..., Any]:
             raise ImportError("a script is not in a package; import by the full name")
         if modules.is_tools(_plain(name)):
             return _import_tools(name, wanted)
+        if name.partition(".")[0] in opened:
+            return _import_open(name, wanted)
         if name not in modules.NAMES:
             raise ModuleNotFoundError(_no_module(name), name=name)
         found = _load(name, loaded)
-        for item in wanted:
-            if item not in vars(found):
-                raise ImportError(f"cannot import name {item!r} from {name!r}", name=name)
-        return found if wanted else loaded[name.partition(".")[0]]
+        return _taken(found, name, wanted) if wanted else loaded[name.partition(".")[0]]
 
     return guarded_import
 
@@ -86,8 +92,42 @@ def _import_tools(name: str, wanted: list[str]) -> ModuleType:
     for part in [*name.split("."), *wanted]:
         if part.startswith("_") or part == "*":
             raise ImportError(f"cannot import name {part!r} from {name!r}: name the public tools")
-    module: ModuleType = __import__(name, None, None, wanted, 0)
-    return module
+    module = import_module(name)
+    if not wanted:
+        return sys.modules[modules.TOOLS]
+    for item in wanted:
+        if name == modules.TOOLS and not hasattr(module, item):
+            # Its own error tells the near names.
+            import_module(f"{name}.{item}")
+    return _taken(module, name, wanted)
+
+
+def _import_open(name: str, wanted: list[str]) -> ModuleType:
+    module = import_module(name)
+    if not wanted:
+        return sys.modules[name.partition(".")[0]]
+    for item in wanted:
+        if not hasattr(module, item):
+            with suppress(ModuleNotFoundError):
+                import_module(f"{name}.{item}")
+    return _taken(module, name, wanted)
+
+
+def _taken(module: ModuleType, name: str, wanted: list[str]) -> ModuleType:
+    """A module of its own with just what `from m import n` takes.
+
+    SAFETY: the script holds the module itself, may rename it, and may delete a name while it is
+    imported; Python would then look for the name in sys.modules.
+    """
+    taken = ModuleType(_PREFIX + "taken")
+    for item in wanted:
+        if item.startswith("_") and item != "__doc__":
+            raise ImportError(f"cannot import name {item!r} from {name!r}", name=name)
+        try:
+            setattr(taken, item, getattr(module, item))
+        except AttributeError:
+            raise ImportError(f"cannot import name {item!r} from {name!r}", name=name) from None
+    return taken
 
 
 def _load(name: str, loaded: dict[str, ModuleType]) -> ModuleType:
@@ -104,7 +144,8 @@ def _load(name: str, loaded: dict[str, ModuleType]) -> ModuleType:
 
 
 def _fresh(name: str) -> ModuleType:
-    real = import_module(name)
+    real = logs.make() if name == "logging" else import_module(name)
+    harden(name)
     module = ModuleType(_PREFIX + name, real.__doc__)
     made = _GUARDED.get(name, {})
     for item in modules.NAMES[name]:
@@ -112,6 +153,8 @@ def _fresh(name: str) -> ModuleType:
             setattr(module, item, made[item])
         elif item not in modules.GUARDED.get(name, ()) and hasattr(real, item):
             setattr(module, item, getattr(real, item))
+    for item in vars(module).values():
+        freeze(item)
     return module
 
 
@@ -120,6 +163,7 @@ _GUARDED: Mapping[str, Mapping[str, Any]] = {
     "copy": copying.FUNCTIONS,
     "dataclasses": {
         "dataclass": data_classes.dataclass,
+        "fields": data_classes.shown_fields,
         "asdict": data_classes.asdict,
         "astuple": data_classes.astuple,
         "replace": data_classes.replace,
@@ -129,6 +173,7 @@ _GUARDED: Mapping[str, Mapping[str, Any]] = {
         "wraps": data_classes.wraps,
         "update_wrapper": data_classes.update_wrapper,
     },
+    "gzip": {"open": storage.gzip_open},
     "os": {"environ": {}, "getenv": guards.getenv},
     "operator": {"attrgetter": guards.attrgetter, "methodcaller": guards.methodcaller},
     "sys": {
@@ -137,5 +182,12 @@ _GUARDED: Mapping[str, Mapping[str, Any]] = {
         "stdout": Output(partial(getattr, sys, "stdout")),
         "stderr": Output(partial(getattr, sys, "stderr")),
     },
+    "shutil": {"rmtree": storage.remove_tree},
     "typing": {"Type": TYPE, "get_origin": guards.origin},
+    "xml.etree.ElementTree": {
+        "fromstring": storage.parse_xml,
+        "fromstringlist": storage.parse_xml_parts,
+        "XML": storage.parse_xml,
+        "parse": storage.parse_xml_file,
+    },
 }

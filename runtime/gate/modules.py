@@ -11,6 +11,8 @@ from __future__ import annotations
 
 _TABLE = {
     "abc": "ABC abstractmethod",
+    "array": "array typecodes",
+    "ast": "literal_eval",
     "asyncio": """run gather sleep wait wait_for create_task as_completed shield Semaphore
         BoundedSemaphore Lock Event Condition Barrier Queue PriorityQueue LifoQueue TaskGroup
         timeout timeout_at to_thread iscoroutine iscoroutinefunction current_task Task Future
@@ -22,6 +24,7 @@ _TABLE = {
     "binascii": """hexlify unhexlify a2b_hex b2a_hex a2b_base64 b2a_base64 crc32 crc_hqx Error
         Incomplete""",
     "bisect": "bisect bisect_left bisect_right insort insort_left insort_right",
+    "bz2": "compress decompress",
     "calendar": """Calendar TextCalendar HTMLCalendar monthrange monthcalendar isleap leapdays
         weekday weekheader month calendar setfirstweekday firstweekday timegm month_name
         month_abbr day_name day_abbr MONDAY TUESDAY WEDNESDAY THURSDAY FRIDAY SATURDAY SUNDAY
@@ -38,14 +41,18 @@ _TABLE = {
     "concurrent.futures": """ThreadPoolExecutor Executor Future as_completed wait ALL_COMPLETED
         FIRST_COMPLETED FIRST_EXCEPTION CancelledError TimeoutError InvalidStateError
         BrokenExecutor""",
+    "configparser": """ConfigParser RawConfigParser BasicInterpolation ExtendedInterpolation Error
+        NoSectionError NoOptionError DuplicateSectionError DuplicateOptionError ParsingError
+        MissingSectionHeaderError InterpolationError DEFAULTSECT""",
     "contextlib": """contextmanager asynccontextmanager closing aclosing nullcontext suppress
         redirect_stdout redirect_stderr ExitStack AsyncExitStack ContextDecorator
         AsyncContextDecorator AbstractContextManager AbstractAsyncContextManager""",
+    "contextvars": "ContextVar Token",
     "copy": "Error",
     "csv": """reader writer DictReader DictWriter Dialect excel excel_tab unix_dialect Sniffer
         register_dialect unregister_dialect get_dialect list_dialects field_size_limit Error
         QUOTE_ALL QUOTE_MINIMAL QUOTE_NONE QUOTE_NONNUMERIC QUOTE_STRINGS QUOTE_NOTNULL""",
-    "dataclasses": "field fields is_dataclass Field InitVar KW_ONLY MISSING FrozenInstanceError",
+    "dataclasses": "field is_dataclass Field InitVar KW_ONLY MISSING FrozenInstanceError",
     "datetime": "date datetime time timedelta timezone tzinfo UTC MINYEAR MAXYEAR",
     "decimal": """Decimal Context getcontext setcontext localcontext BasicContext ExtendedContext
         DefaultContext ROUND_CEILING ROUND_DOWN ROUND_FLOOR ROUND_HALF_DOWN ROUND_HALF_EVEN
@@ -57,10 +64,12 @@ _TABLE = {
         diff_bytes get_close_matches IS_LINE_JUNK IS_CHARACTER_JUNK""",
     "enum": """Enum IntEnum StrEnum Flag IntFlag auto unique verify member nonmember
         CONTINUOUS NAMED_FLAGS UNIQUE STRICT CONFORM EJECT KEEP FlagBoundary EnumCheck""",
+    "errno": "ENOENT EACCES EEXIST EISDIR ENOTDIR ENOSPC EPERM EAGAIN EINVAL errorcode",
     "fnmatch": "fnmatch fnmatchcase filter translate",
     "fractions": "Fraction",
     "functools": """reduce partial partialmethod lru_cache cache cmp_to_key
         total_ordering WRAPPER_ASSIGNMENTS WRAPPER_UPDATES""",
+    "glob": "glob iglob escape has_magic",
     "graphlib": "TopologicalSorter CycleError",
     "gzip": "compress decompress BadGzipFile",
     "hashlib": """md5 sha1 sha224 sha256 sha384 sha512 blake2b blake2s sha3_224 sha3_256 sha3_384
@@ -69,6 +78,8 @@ _TABLE = {
     "heapq": "heappush heappop heapify heapreplace heappushpop nlargest nsmallest merge",
     "hmac": "new digest compare_digest HMAC",
     "html": "escape unescape",
+    "html.entities": "html5 name2codepoint codepoint2name entitydefs",
+    "html.parser": "HTMLParser",
     "io": "StringIO BytesIO",
     "ipaddress": """ip_address ip_network ip_interface IPv4Address IPv4Network IPv4Interface
         IPv6Address IPv6Network IPv6Interface summarize_address_range collapse_addresses
@@ -78,6 +89,12 @@ _TABLE = {
         starmap takewhile tee zip_longest""",
     "json": "dumps loads dump load JSONDecodeError JSONEncoder JSONDecoder",
     "keyword": "iskeyword issoftkeyword kwlist softkwlist",
+    "logging": """getLogger basicConfig debug info warning warn error exception critical log disable
+        addLevelName getLevelName shutdown Logger LoggerAdapter Handler StreamHandler FileHandler
+        NullHandler Formatter BufferingFormatter Filter Filterer LogRecord makeLogRecord
+        captureWarnings lastResort raiseExceptions root NOTSET DEBUG INFO WARNING WARN ERROR
+        CRITICAL FATAL BASIC_FORMAT""",
+    "lzma": "compress decompress LZMAError",
     "math": """acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees
         dist e erf erfc exp exp2 expm1 fabs factorial floor fma fmod frexp fsum gamma gcd hypot
         inf isclose isfinite isinf isnan isqrt lcm ldexp lgamma log log10 log1p log2 modf nan
@@ -88,9 +105,14 @@ _TABLE = {
         iadd iand iconcat ifloordiv ilshift imatmul imod imul index indexOf inv invert ior ipow
         irshift is_ is_not isub itemgetter itruediv ixor le length_hint lshift lt matmul mod mul
         ne neg not_ or_ pos pow rshift setitem sub truediv truth xor""",
-    "os": "sep linesep extsep pathsep curdir pardir devnull name fspath PathLike",
-    "os.path": """basename commonpath commonprefix dirname exists extsep getsize isabs isdir isfile
-        join normcase normpath relpath sep split splitdrive splitext""",
+    "os": """sep linesep extsep pathsep curdir pardir devnull name fspath fsencode fsdecode PathLike
+        listdir scandir walk mkdir makedirs remove unlink rmdir removedirs rename replace stat lstat
+        access getcwd cpu_count urandom F_OK R_OK W_OK X_OK error stat_result DirEntry""",
+    "os.path": """abspath basename commonpath commonprefix dirname exists expanduser extsep getatime
+        getctime getmtime getsize isabs isdir isfile islink join lexists normcase normpath realpath
+        relpath samefile sep split splitdrive splitext""",
+    "pathlib": "Path PosixPath PurePath PurePosixPath PureWindowsPath",
+    "platform": "python_version python_implementation system machine",
     "pprint": "pprint pformat pp isreadable isrecursive saferepr PrettyPrinter",
     "queue": "Queue LifoQueue PriorityQueue SimpleQueue Empty Full",
     "random": """Random seed random uniform randint randrange choice choices sample shuffle
@@ -102,6 +124,12 @@ _TABLE = {
         TEMPLATE U UNICODE X VERBOSE PatternError""",
     "secrets": "token_hex token_bytes token_urlsafe randbelow randbits choice compare_digest",
     "shlex": "split join quote",
+    "shutil": """copy copy2 copyfile copyfileobj copytree move disk_usage get_terminal_size
+        ignore_patterns Error SameFileError""",
+    "sqlite3": """Connection Cursor Row Binary Date Time Timestamp Error Warning DatabaseError
+        DataError IntegrityError InterfaceError InternalError NotSupportedError OperationalError
+        ProgrammingError PARSE_DECLTYPES PARSE_COLNAMES connect complete_statement
+        register_adapter register_converter sqlite_version sqlite_version_info""",
     "statistics": """mean fmean geometric_mean harmonic_mean median median_low median_high
         median_grouped mode multimode quantiles pstdev pvariance stdev variance covariance
         correlation linear_regression kde NormalDist StatisticsError""",
@@ -110,10 +138,14 @@ _TABLE = {
     "struct": "pack unpack pack_into unpack_from iter_unpack calcsize Struct error",
     "sys": "version version_info maxsize maxunicode byteorder float_info int_info hash_info "
     "platform implementation getsizeof getrecursionlimit setrecursionlimit intern",
+    "tempfile": """NamedTemporaryFile TemporaryFile SpooledTemporaryFile TemporaryDirectory
+        gettempdir mkdtemp""",
     "textwrap": "wrap fill shorten dedent indent TextWrapper",
     "time": """time time_ns sleep perf_counter perf_counter_ns monotonic monotonic_ns process_time
         process_time_ns thread_time strftime strptime gmtime localtime mktime ctime asctime
         struct_time timezone altzone daylight tzname""",
+    "timeit": "default_timer",
+    "tomllib": "load loads TOMLDecodeError",
     "traceback": "format_exc print_exc format_exception format_exception_only print_exception",
     "types": "SimpleNamespace MappingProxyType NoneType EllipsisType NotImplementedType",
     "typing": """Any AnyStr Annotated Awaitable BinaryIO Callable ClassVar Collection Concatenate
@@ -134,9 +166,11 @@ _TABLE = {
         ParseResult SplitResult DefragResult""",
     "uuid": "UUID uuid3 uuid4 uuid5 NAMESPACE_DNS NAMESPACE_URL NAMESPACE_OID NAMESPACE_X500 "
     "SafeUUID",
+    "warnings": """warn simplefilter filterwarnings resetwarnings catch_warnings formatwarning
+        WarningMessage""",
     "xml": "",
     "xml.etree": "",
-    "xml.etree.ElementTree": """fromstring fromstringlist XML XMLID tostring tostringlist Element
+    "xml.etree.ElementTree": """tostring tostringlist Element ElementTree
         SubElement Comment ProcessingInstruction PI QName iselement indent dump
         register_namespace ParseError""",
     "zlib": """compress decompress compressobj decompressobj adler32 crc32 error MAX_WBITS
@@ -149,8 +183,11 @@ _TABLE = {
 GUARDED = {
     "collections": ("namedtuple",),
     "copy": ("copy", "deepcopy", "replace"),
-    "dataclasses": ("dataclass", "asdict", "astuple", "replace"),
+    "dataclasses": ("dataclass", "fields", "asdict", "astuple", "replace"),
     "functools": ("cached_property", "wraps", "update_wrapper"),
+    "gzip": ("open",),
+    "shutil": ("rmtree",),
+    "xml.etree.ElementTree": ("fromstring", "fromstringlist", "XML", "parse"),
     "operator": ("attrgetter", "methodcaller"),
     "os": ("environ", "getenv"),
     "sys": ("argv", "exit", "stdout", "stderr"),

@@ -50,7 +50,7 @@ SAFE_METHODS = frozenset(
 READABLE = SAFE_METHODS | frozenset(
     f"__{name}__"
     for name in (
-        "name qualname doc module members cause context suppress_context notes match_args"
+        "name qualname doc module members cause context suppress_context notes match_args version"
     ).split()
 )
 WRITABLE = frozenset(
@@ -64,18 +64,22 @@ MODULE_STORES = frozenset({"__all__", "__version__", "__author__", "__doc__"})
 
 KEPT = frozenset(
     "_asdict _replace _fields _make _field_defaults _missing_ _generate_next_value_ _ignore_ "
-    "_order_ _value_ _name_".split()
+    "_order_ _value_ _name_ _init _qsize _put _get".split()
 )
-"""Underscore names that are public: of named tuples and enums."""
+"""Underscore names that are public: of named tuples, enums and queues."""
 
 INSPECTION = frozenset(
     "tb_frame tb_next f_back f_builtins f_code f_generator f_globals f_locals f_trace co_code "
     "co_consts gi_frame gi_code gi_yieldfrom cr_await cr_frame cr_code cr_origin ag_await ag_frame "
-    "ag_code mro get_stack get_coro print_stack get_loop subprocess_exec subprocess_shell".split()
+    "ag_code mro get_stack get_coro print_stack get_loop subprocess_exec subprocess_shell "
+    "enable_load_extension load_extension setconfig".split()
 )
-"""Attributes that lead from a value into the interpreter."""
+"""Attributes that lead from a value into the interpreter, or load machine code into it."""
 
-COMPUTED = frozenset("format format_map vformat get_field get_value obj raw detach".split())
+COMPUTED = frozenset(
+    "format format_map vformat get_field get_value obj raw detach parser __init__ "
+    "__getattr__".split()
+)
 """Attributes whose loads go through the run-time guard."""
 
 
@@ -105,6 +109,11 @@ def mangled(name: str, class_name: str) -> str:
 def private(name: str) -> str:
     """The script-private attribute for `_x`; one that is already so stays."""
     return name if name.startswith(_PRIVATE) else PREFIX + name
+
+
+def plain(compiled: str) -> str:
+    """The name that the script wrote for a script-private one."""
+    return compiled.removeprefix(PREFIX)
 
 
 def shown(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import CodeType
@@ -34,13 +34,14 @@ class Compiled:
     """A coroutine's code (CO_COROUTINE) when the script awaits at its top level."""
 
 
-def vet(source: str, *, gate: bool = True) -> list[Fault]:
+def vet(source: str, *, gate: bool = True, open_modules: Collection[str] = ()) -> list[Fault]:
     """Every fault of the script, at most 20, in order; empty when it may run. Never raises.
 
-    Without the gate only the syntax is checked.
+    Without the gate only the syntax is checked. `open_modules` are packages that the script may
+    import as they are.
     """
     try:
-        _compile(source, gate=gate, filename="<script>")
+        _compile(source, gate=gate, open_modules=open_modules, filename="<script>")
     except Refused as refusal:
         return refusal.faults
     except Exception as error:
@@ -49,12 +50,15 @@ def vet(source: str, *, gate: bool = True) -> list[Fault]:
     return []
 
 
-def compile_script(source: str, *, gate: bool, filename: str = "<script>") -> Compiled:
+def compile_script(
+    source: str, *, gate: bool, open_modules: Collection[str] = (), filename: str = "<script>"
+) -> Compiled:
     """Compile the script under the policy; a last expression is shown. Raises Refused."""
-    return Compiled(code=_compile(source, gate=gate, filename=filename))
+    code = _compile(source, gate=gate, open_modules=open_modules, filename=filename)
+    return Compiled(code=code)
 
 
-def _compile(source: str, *, gate: bool, filename: str) -> CodeType:
+def _compile(source: str, *, gate: bool, open_modules: Collection[str], filename: str) -> CodeType:
     try:
         with _quiet_and_deep():
             tree = compile(
@@ -63,7 +67,7 @@ def _compile(source: str, *, gate: bool, filename: str) -> CodeType:
             shape = shape_of(source) if _does_nothing(tree) else None
             if shape is not None:
                 raise Refused([shape])
-            faults = _apply_policy(tree, source) if gate else []
+            faults = _apply_policy(tree, source, open_modules) if gate else []
             if faults:
                 raise Refused(in_order(faults))
             _show_last(tree)
@@ -85,8 +89,8 @@ def _does_nothing(tree: ast.Module) -> bool:
     return all(isinstance(node, harmless + signs) for node in ast.walk(tree))
 
 
-def _apply_policy(tree: ast.Module, source: str) -> list[Fault]:
-    policy = Policy(tree, _lines(source))
+def _apply_policy(tree: ast.Module, source: str, open_modules: Collection[str]) -> list[Fault]:
+    policy = Policy(tree, _lines(source), open_modules)
     policy.visit(tree)
     return policy.faults
 

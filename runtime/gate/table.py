@@ -4,16 +4,18 @@ from __future__ import annotations
 
 # ruff: noqa: SIM905 - a table of words reads best as text
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from . import names
+from .classes import build_class
 from .files import guarded_open
+from .freezing import freeze
 from .guards import BUILTINS
 from .libraries import importer
 
 _PLAIN = """
-    False None True Ellipsis NotImplemented __debug__ __build_class__
+    False None True Ellipsis NotImplemented __debug__
     abs aiter all anext any ascii bin bool bytearray bytes callable chr classmethod complex dict
     divmod enumerate filter float format frozenset hash hex id int isinstance issubclass iter len
     list map max memoryview min next object oct ord pow print property range repr reversed round
@@ -27,12 +29,19 @@ _ERRORS = [
 ]
 
 
-def script_builtins(show: Callable[[object], None], extra: Mapping[str, object]) -> dict[str, Any]:
+def script_builtins(
+    show: Callable[[object], None],
+    extra: Mapping[str, object],
+    open_modules: Collection[str] = (),
+) -> dict[str, Any]:
     """The builtins of a gated script, fresh; `extra` are names that the caller adds."""
     table = {name: getattr(builtins, name) for name in [*_PLAIN, *_ERRORS]}
     table.update(extra)
+    for value in extra.values():
+        freeze(value)
     table.update(BUILTINS)
-    table.update({"open": guarded_open, "__import__": importer(), names.SHOW: _showing(show)})
+    table.update({"open": guarded_open, "__build_class__": build_class})
+    table.update({"__import__": importer(open_modules), names.SHOW: _showing(show)})
     return table
 
 

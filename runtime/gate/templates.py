@@ -57,6 +57,11 @@ def guard(value: Any, load: Callable[[Any, str], Any]) -> Any:
     return value
 
 
+def format_fields(load: Callable[[Any, str], Any], template: str, fields: Any) -> str:
+    """Fill the fields of a template by name."""
+    return _format(load, template, (), fields, mapped=True)
+
+
 def _format(
     load: Callable[[Any, str], Any],
     template: str,

@@ -71,7 +71,7 @@ class Policy(ImportPolicy, PatternPolicy):
         if is_load and node.attr == "__dict__":
             return self.call(names.VARS, [node.value], node)
         self.check_attribute(node, node.attr, store=not is_load)
-        if is_load and node.attr in names.COMPUTED and not _is_plain_format(node):
+        if is_load and node.attr in names.COMPUTED and not _is_plain(node):
             return self.call(names.ATTRIBUTE, [node.value, ast.Constant(node.attr)], node)
         node.attr = self.attribute(node.attr)
         return node
@@ -228,14 +228,21 @@ class Policy(ImportPolicy, PatternPolicy):
     visit_TypeVar = visit_ParamSpec = visit_TypeVarTuple = visit_type_parameter
 
 
-def _is_plain_format(node: ast.Attribute) -> bool:
+def _is_plain(node: ast.Attribute) -> bool:
+    """Needs no guard: the method of a literal, or the constructor of the script's own base."""
     value = node.value
+    if node.attr == "__init__":
+        return isinstance(value, ast.Call) and not value.args and _is_name(value.func, "super")
     return (
         node.attr == "format"
         and isinstance(value, ast.Constant)
         and isinstance(value.value, str)
         and is_plain(value.value)
     )
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _is_object_setattr(node: ast.expr) -> bool:

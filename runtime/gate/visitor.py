@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -34,8 +34,11 @@ class Scope:
 class Visitor(RestrictingNodeTransformer):
     """Collects the faults of one tree, and rewrites it in place."""
 
-    def __init__(self, tree: ast.Module, lines: Sequence[str]) -> None:
+    def __init__(
+        self, tree: ast.Module, lines: Sequence[str], open_modules: Collection[str] = ()
+    ) -> None:
         super().__init__()
+        self.open_modules = frozenset(open_modules)
         self.faults: list[Fault] = []
         self._lines = lines
         self.bound = bound_anywhere(tree)

@@ -34,6 +34,7 @@ def command(
             catalog.visible(scopes) if scopes else catalog,
             configuration.executor_options()["limits"],
             gated=configuration.gate == "on",
+            open_modules=configuration.open_modules,
             budget=budget,
         )
     except ConfigurationError as error:

@@ -29,8 +29,9 @@ def command() -> None:
     metavar="NAME@sha256:DIGEST",
     help="With a registry: the Python to build on, of limbeck's own minor version.",
 )
+@click.option("--packages", help="Offline: a virtual environment whose packages go in too.")
 @json_option
-def build(offline: bool, python_image: str | None, as_json: bool) -> None:
+def build(offline: bool, python_image: str | None, packages: str | None, as_json: bool) -> None:
     """Build the image and give it to the engine."""
     try:
         if offline is (python_image is not None):
@@ -39,7 +40,7 @@ def build(offline: bool, python_image: str | None, as_json: bool) -> None:
                 "it is built either from a registry's Python or offline",
                 "write --offline, or --python-image NAME@sha256:DIGEST.",
             )
-        backend = DockerBackend()
+        backend = DockerBackend(packages=packages)
         making = backend.build_image_from(python_image) if python_image else backend.build_image()
         built = asyncio.run(making)
     except ConfigurationError as error:

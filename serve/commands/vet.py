@@ -13,6 +13,7 @@ from ...runtime.errors import ConfigurationError
 from ...runtime.gate import vet
 from ...runtime.script import NotPython, prepare
 from ...runtime.text import neutralise
+from ..config import Configuration
 from ..options import (
     fail,
     json_option,
@@ -41,7 +42,7 @@ def command(
     try:
         configuration = load_configuration(config_path, gate=gate)
         limit = configuration.executor_options()["limits"].script
-        faults = _faults(read_script(script), limit, configuration.gate == "on")
+        faults = _faults(read_script(script), limit, configuration)
     except ConfigurationError as error:
         fail(error, as_json)
     if as_json:
@@ -54,10 +55,11 @@ def command(
     sys.exit(EXIT_REFUSED if faults else 0)
 
 
-def _faults(text: str, limit: int, gate: bool) -> list[dict[str, object]]:
+def _faults(text: str, limit: int, configuration: Configuration) -> list[dict[str, object]]:
     try:
         source = prepare(text, limit)
     except NotPython as error:
         text = f"{error.message} {error.hint}".strip()
         return [{"code": error.code, "message": error.message, "hint": error.hint, "text": text}]
-    return [{**asdict(fault), "text": str(fault)} for fault in vet(source, gate=gate)]
+    faults = vet(source, gate=configuration.gate == "on", open_modules=configuration.open_modules)
+    return [{**asdict(fault), "text": str(fault)} for fault in faults]
