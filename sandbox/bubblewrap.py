@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..bridge.threads import DaemonPool
 from ..runtime.errors import ConfigurationError, SandboxUnavailable
-from . import cgroup, seccomp
+from . import cgroup, seccomp, uids
 from .backend import Leftover, Limits
 from .bwrap_sandbox import BubblewrapSandbox
 from .diagnosis import explain
@@ -56,6 +56,7 @@ class BubblewrapBackend:
         cgroups: bool = True,
         packages: str | None = None,
         open_modules: Collection[str] = (),
+        uid_base: int = uids.BASE,
     ) -> None:
         """Nothing is looked for before `check`.
 
@@ -66,7 +67,9 @@ class BubblewrapBackend:
             cgroups: Use cgroups where they can be made; off only to try the watcher.
             packages: A virtual environment whose packages the sandboxes have.
             open_modules: Packages that must be there.
+            uid_base: First uid of the sandboxes' range, for root.
         """
+        self._uid_base = uids.checked_base(uid_base)
         self._environment = packages
         self._open_modules = frozenset(open_modules)
         self._packages: PackagesFolder | None = None
@@ -178,4 +181,5 @@ class BubblewrapBackend:
             hierarchies=self._hierarchies,
             packages=self._packages,
             program=program,
+            uid_base=self._uid_base,
         )

@@ -14,7 +14,7 @@ import os
 import signal
 import subprocess
 
-from . import bwrap_arguments, seccomp
+from . import bwrap_arguments, seccomp, uids
 from .backend import ExitCause, ExitReport, Limits, Usage
 from .cgroup import REMOVE_PAUSE, REMOVE_TRIES, Cgroup, Hierarchies
 from .exhaustion import unavailable
@@ -56,9 +56,10 @@ class BubblewrapSandbox(ReservedSandbox):
         hierarchies: Hierarchies | None,
         packages: PackagesFolder | None = None,
         program: list[str] | None = None,
+        uid_base: int = uids.BASE,
     ) -> None:
         """Reserve uid, folder and cgroup. `program` replaces process 1, to try a Python out."""
-        super().__init__("bubblewrap", limits)
+        super().__init__("bubblewrap", limits, uid_base)
         self._runtime = runtime
         self._interpreter = interpreter
         self._bwrap = bwrap

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..bridge.threads import DaemonPool
 from ..runtime.errors import ConfigurationError, SandboxUnavailable
-from . import image, image_build, seccomp
+from . import image, image_build, seccomp, uids
 from .backend import Leftover, Limits
 from .docker_sandbox import DEADLINE_LABEL, OWNER_LABEL, DockerSandbox
 from .leftovers import reap_host
@@ -121,6 +121,7 @@ class DockerBackend:
         base_url: str | None = None,
         packages: str | None = None,
         open_modules: Collection[str] = (),
+        uid_base: int = uids.BASE,
     ) -> None:
         """Nothing is looked for before `check`.
 
@@ -130,7 +131,9 @@ class DockerBackend:
             base_url: The engine's address; by default DOCKER_HOST, or the usual socket.
             packages: A virtual environment; the image is the one that was built with its packages.
             open_modules: Packages that must be there.
+            uid_base: First uid of the sandboxes' range, for root.
         """
+        self._uid_base = uids.checked_base(uid_base)
         self._environment = packages
         self._open_modules = frozenset(open_modules)
         self._image = image_name or ""
@@ -174,7 +177,11 @@ class DockerBackend:
         if problem is not None:
             raise SandboxUnavailable({self.name: problem})
         return DockerSandbox(
-            daemon=self.daemon, image=self._image, oci_runtime=self._oci_runtime, limits=limits
+            daemon=self.daemon,
+            image=self._image,
+            oci_runtime=self._oci_runtime,
+            limits=limits,
+            uid_base=self._uid_base,
         )
 
     async def reap(self) -> list[Leftover]:

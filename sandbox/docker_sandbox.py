@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ..runtime.errors import SandboxUnavailable
-from . import seccomp
+from . import seccomp, uids
 from .backend import ExitCause, ExitReport, Limits, Usage
 from .bwrap_arguments import MASKED_FILES, MASKED_FOLDERS, MEMORY_SHARE, SHM_BYTES, threads
 from .owner import this_process
@@ -56,10 +56,16 @@ class DockerSandbox(ReservedSandbox):
     """A sandbox of the docker backend; see `Sandbox` for the contract."""
 
     def __init__(
-        self, *, daemon: Asks, image: str, oci_runtime: str | None, limits: Limits
+        self,
+        *,
+        daemon: Asks,
+        image: str,
+        oci_runtime: str | None,
+        limits: Limits,
+        uid_base: int = uids.BASE,
     ) -> None:
         """Reserve uid and folder."""
-        super().__init__("docker", limits)
+        super().__init__("docker", limits, uid_base)
         self._daemon = daemon
         self._image = image
         self._oci_runtime = oci_runtime

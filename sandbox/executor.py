@@ -24,7 +24,7 @@ from ..runtime.errors import ConfigurationError
 from ..stubs.catalog import Catalog
 from ..stubs.tool import Toolset
 from .backend import Backend, Limits
-from .choice import checked_open_modules, choose_backend
+from .choice import BackendOptions, DockerOptions, checked_open_modules
 from .core import Core, Request, Settings
 from .inputs import check_inputs
 from .loop import LoopThread, own_loop, tool_loop
@@ -32,6 +32,7 @@ from .output import OnOutput
 from .pool import PoolStatistics
 from .printout import QUOTA_BYTES
 from .result import ExecutionResult
+from .uids import BASE as UID_BASE
 
 CLOSE_SECONDS = 10.0
 
@@ -57,6 +58,8 @@ class _Face:
         python: str | None = None,
         bwrap: str | None = None,
         require_hard_limits: bool = False,
+        uid_base: int = UID_BASE,
+        docker: DockerOptions | None = None,
         warm: int = 0,
         spool_quota: int = QUOTA_BYTES,
     ) -> None:
@@ -77,6 +80,8 @@ class _Face:
             python: Interpreter for the sandbox; by default one is looked for.
             bwrap: The bubblewrap program; by default one is looked for.
             require_hard_limits: Refuse to run where memory can only be watched.
+            uid_base: First uid of the range from which root gives each sandbox one.
+            docker: The docker backend's image, OCI runtime and address.
             warm: Sandboxes that are kept ready, from the first script on: a script then starts in
                 a few milliseconds. Each is used once.
             spool_quota: Bytes of the long printouts kept on disk, of all together; the oldest go
@@ -89,14 +94,15 @@ class _Face:
         self._settings = Settings(
             whole=catalog,
             scopes=_checked_scopes(catalog, scopes),
-            backend=choose_backend(
-                backend,
-                python,
-                bwrap,
-                require_hard_limits,
-                packages,
-                checked_open_modules(open_modules),
-            ),
+            backend=BackendOptions(
+                python=python,
+                bwrap=bwrap,
+                require_hard_limits=require_hard_limits,
+                packages=packages,
+                open_modules=checked_open_modules(open_modules),
+                uid_base=uid_base,
+                docker=docker or DockerOptions(),
+            ).choose(backend),
             limits=_limits(limits),
             policy=_checked_policy(policy or Policy(), catalog),
             gate=_is_gate_on(gate),

@@ -10,7 +10,7 @@ from .backend import ExitReport, HostFolder, Limits, Usage
 from .exhaustion import unavailable
 from .folders import make_folder, remove_folder
 from .process_one import ProcessOne
-from .uids import lease_uid
+from .uids import BASE, lease_uid
 
 
 class Clocked:
@@ -38,13 +38,13 @@ class Clocked:
 class ReservedSandbox(Clocked):
     """A sandbox that reserves its uid and its folder when it is made."""
 
-    def __init__(self, backend: str, limits: Limits) -> None:
+    def __init__(self, backend: str, limits: Limits, uid_base: int = BASE) -> None:
         """Raises SandboxUnavailable in the name of `backend`: nothing is reserved then."""
         self._backend = backend
         self._limits = limits
         self._id = secrets.token_hex(4)
         try:
-            self._uid = lease_uid()
+            self._uid = lease_uid(uid_base)
         except OSError as error:
             raise unavailable(backend, error) from None
         try:

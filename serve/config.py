@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..bridge.policy import Policy
 from ..runtime.errors import ConfigurationError
 from ..sandbox.backend import Limits
+from ..sandbox.choice import BackendOptions, DockerOptions, checked_open_modules
+from ..sandbox.uids import BASE as UID_BASE
 
 NAME = "limbeck.toml"
 
@@ -45,6 +47,17 @@ class PolicySection(_Section):
     """Destructive tools that may run without approval, as "toolset.tool"."""
 
 
+class DockerSection(_Section):
+    """`[docker]`"""
+
+    image: str | None = None
+    """Name of the image; by default limbeck's own of this version."""
+    runtime: str | None = None
+    """The OCI runtime, as the engine knows it: runsc, kata, ..."""
+    url: str | None = None
+    """The engine's address; by default DOCKER_HOST, or the usual socket."""
+
+
 class Configuration(_Section):
     """The whole file."""
 
@@ -60,10 +73,25 @@ class Configuration(_Section):
     """The bubblewrap program."""
     require_hard_limits: bool = False
     """Refuse to run where memory can only be watched."""
+    uid_base: int = UID_BASE
+    """First uid of the range from which root gives each sandbox one."""
     spool_quota: int | str = "1GiB"
     """All long printouts kept on disk together; the oldest go first."""
     limits: dict[str, int | float | str] = Field(default_factory=dict)
     policy: PolicySection = Field(default_factory=PolicySection)
+    docker: DockerSection = Field(default_factory=DockerSection)
+
+    def backend_options(self) -> BackendOptions:
+        """What the file says of backends. Raises ConfigurationError."""
+        return BackendOptions(
+            python=self.python,
+            bwrap=self.bwrap,
+            require_hard_limits=self.require_hard_limits,
+            packages=self.packages,
+            open_modules=checked_open_modules(self.open_modules),
+            uid_base=self.uid_base,
+            docker=DockerOptions(**self.docker.model_dump()),
+        )
 
     def executor_options(self) -> dict[str, Any]:
         """Keyword arguments for an executor. Raises ConfigurationError."""
@@ -75,6 +103,8 @@ class Configuration(_Section):
             "python": self.python,
             "bwrap": self.bwrap,
             "require_hard_limits": self.require_hard_limits,
+            "uid_base": self.uid_base,
+            "docker": DockerOptions(**self.docker.model_dump()),
             "spool_quota": read_size("spool_quota", self.spool_quota),
             "limits": Limits().with_values(
                 {key: read_limit(key, value) for key, value in self.limits.items()}
@@ -146,7 +176,9 @@ def _checked(data: Mapping[str, Any], source: str) -> Configuration:
         key = ".".join(map(str, first["loc"]))
         hint = ""
         if first["type"] == "extra_forbidden":
-            model = PolicySection if key.startswith("policy.") else Configuration
+            sections: dict[str, type[_Section]]
+            sections = {"policy": PolicySection, "docker": DockerSection}
+            model = sections.get(key.rpartition(".")[0], Configuration)
             hint = f"the keys are: {', '.join(model.model_fields)}."
         raise ConfigurationError(f"{source}: {key}", first["msg"], hint) from None
 

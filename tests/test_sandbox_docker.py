@@ -14,6 +14,7 @@ from kit.sandboxed import execute, needs_docker
 from limbeck.sandbox import docker as backend
 from limbeck.sandbox.auto import AutoBackend
 from limbeck.sandbox.bubblewrap import BubblewrapBackend
+from limbeck.sandbox.choice import DockerOptions
 from limbeck.sandbox.docker import DockerBackend
 from limbeck.sandbox.docker_sandbox import DEADLINE_LABEL, OWNER_LABEL
 from limbeck.sandbox.owner import this_process
@@ -184,3 +185,15 @@ def test_a_process_ends_although_the_daemon_never_answers(tmp_path) -> None:
     finally:
         deaf.close()
     assert (done.returncode, done.stdout) == (0, "unavailable\n"), done.stderr
+
+
+@needs_docker
+def test_options_reach_the_engine() -> None:
+    options = DockerOptions(runtime="io.containerd.runc.v2")
+    result = execute("print(1)", backend="docker", docker=options)
+    assert result.status == "ok", result.for_model()
+    missing = execute("print(1)", backend="docker", docker=DockerOptions(runtime="runsc-no"))
+    assert missing.status == "unavailable"
+    assert "runsc-no" in missing.for_model()
+    other = execute("print(1)", backend="docker", docker=DockerOptions(image="limbeck:none"))
+    assert "limbeck:none" in other.for_model()

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from limbeck.runtime.errors import ConfigurationError
+from limbeck.sandbox.choice import DockerOptions
 from limbeck.serve.config import Configuration, load, read_limit
 
 
@@ -23,9 +24,14 @@ backend = "bubblewrap"
 python = "/usr/bin/python3"
 bwrap = "/usr/bin/bwrap"
 require_hard_limits = true
+uid_base = 200_000
 limits = { wall = 5, memory = "512MiB", cpu = 0.5 }
 [policy]
 unconfirmed_destructive = ["a.b"]
+[docker]
+image = "registry/box:1"
+runtime = "runsc"
+url = "tcp://box:2375"
 """,
     )
     options = configuration.executor_options()
@@ -34,6 +40,10 @@ unconfirmed_destructive = ["a.b"]
     assert options["policy"].unconfirmed_destructive == {"a.b"}
     assert (options["gate"], options["backend"]) == ("off", "bubblewrap")
     assert options["require_hard_limits"] is True
+    assert options["uid_base"] == 200_000
+    assert options["docker"] == DockerOptions(
+        image="registry/box:1", runtime="runsc", url="tcp://box:2375"
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,6 +55,8 @@ unconfirmed_destructive = ["a.b"]
         ("[policy]\nunconfirmed = []", ["policy.unconfirmed", "unconfirmed_destructive"]),
         ("[policy]\nunconfirmed_destructive = 'a.b'", ["policy.unconfirmed_destructive"]),
         ("x = ", ["not TOML"]),
+        ("[docker]\nimagename = 'x'", ["docker.imagename", "image, runtime, url"]),
+        ("uid_base = '1'", ["uid_base"]),
     ],
 )
 def test_a_fault_names_its_key(tmp_path: Path, text: str, words: list[str]) -> None:

@@ -7,7 +7,6 @@ import platform
 
 from ... import __version__
 from ...runtime.errors import SandboxUnavailable
-from ...sandbox.bubblewrap import BubblewrapBackend
 from ...sandbox.docker import DockerBackend
 from ...sandbox.reaper import Reaping, reap_all
 from ..config import Configuration
@@ -25,12 +24,14 @@ def diagnose(configuration: Configuration) -> Diagnosis:
 
 def reap(configuration: Configuration) -> Reaping:
     """Remove what crashed processes left."""
-    return asyncio.run(reap_all(_embedded(configuration), DockerBackend()))
+    options = configuration.backend_options()
+    return asyncio.run(reap_all(options.make_embedded(), options.make_docker()))
 
 
 async def _diagnose(configuration: Configuration) -> Diagnosis:
-    docker = DockerBackend()
-    trials = [await attempt(backend) for backend in (_embedded(configuration), docker)]
+    options = configuration.backend_options()
+    docker = options.make_docker()
+    trials = [await attempt(backend) for backend in (options.make_embedded(), docker)]
     inside, outside = trials
     findings = [
         *_about_host(bwrap_works=inside.problem is None),
@@ -42,14 +43,6 @@ async def _diagnose(configuration: Configuration) -> Diagnosis:
     working = {trial.backend for trial in trials if trial.problem is None}
     works = bool(working) if configuration.backend == "auto" else configuration.backend in working
     return Diagnosis(findings=(*findings, _choice(configuration, trials, works)), works=works)
-
-
-def _embedded(configuration: Configuration) -> BubblewrapBackend:
-    return BubblewrapBackend(
-        python=configuration.python,
-        bwrap=configuration.bwrap,
-        require_hard_limits=configuration.require_hard_limits,
-    )
 
 
 def _about_host(*, bwrap_works: bool) -> list[Finding]:
