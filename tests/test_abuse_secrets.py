@@ -11,6 +11,7 @@ PROBES = {
     "environment": """
 import os
 known = {"PYTHONPATH", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE", "MALLOC_ARENA_MAX", "HOME",
+         "ARROW_IO_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS",
          "LANG", "TZ", "PWD", "LC_CTYPE", "HOSTNAME", "PATH"}
 seen = sorted(set(os.environ) - known)
 fine = not seen

@@ -231,7 +231,9 @@ def test_wall_is_per_call_within_the_limit() -> None:
 
 
 HOST = textwrap.dedent("""
-    import sys, threading
+    import signal, sys, threading
+    # A shell that starts this in the background has it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from limbeck import Executor, Toolset
     box = Toolset("box")
 

@@ -40,9 +40,9 @@ def test_a_folder_in_the_making_is_no_leftover(box: str, monkeypatch) -> None:
         return this_process()
 
     monkeypatch.setattr(folders, "this_process", write)
-    replace = type(folders.base_folder()).rename
+    replace = os.rename
     monkeypatch.setattr(
-        type(folders.base_folder()),
+        os,
         "rename",
         lambda path, target: (seen.append(folders.leftovers()), replace(path, target))[1],
     )
