@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -28,10 +28,15 @@ RUNTIME = os.path.dirname(limbeck.runtime.__file__)
 
 
 @pytest.fixture(autouse=True)
-def impatient(monkeypatch) -> None:
-    """What is only mended after a while is mended soon."""
+def impatient(monkeypatch) -> Iterator[None]:
+    """What is only mended after a while is mended soon; no thread is left behind."""
     monkeypatch.setattr(turns, "PATIENCE", 0.03)
     monkeypatch.setattr(http2, "PATIENCE", 0.03)
+    before, end = threading.active_count(), time.monotonic() + 10
+    yield
+    while threading.active_count() > before and time.monotonic() < end:
+        time.sleep(0.01)
+    assert threading.active_count() <= before, "a thread still waits"
 
 
 class Breaker:

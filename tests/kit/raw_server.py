@@ -158,7 +158,7 @@ class Peer:
                     self.data_bytes += size
                 yield start & 0xFF, flags, stream, body
             try:
-                if not select.select([self.socket], [], [], seconds)[0]:
+                if not self._is_readable(seconds):
                     return
                 more = self.socket.recv(1 << 16)
             except (OSError, ValueError):
@@ -166,6 +166,16 @@ class Peer:
             if not more:
                 return
             self._bytes += more
+
+    def _is_readable(self, seconds: float) -> bool:
+        """In short waits: one that has begun does not see that the socket is closed."""
+        end = time.monotonic() + seconds
+        while True:
+            left = max(end - time.monotonic(), 0.0)
+            if select.select([self.socket], [], [], min(left, 0.1))[0]:
+                return True
+            if left <= 0.1:
+                return False
 
     def messages(self, seconds: float = SECONDS) -> Iterator[FromSandbox]:
         """The messages that the client sends."""
@@ -212,14 +222,14 @@ def peer(greet: bool = True, **values: int) -> Iterator[Peer]:
         listening.listen()
         channel = Channel(f"unix:{address}", "gate")
         connected, _ = listening.accept()
-    try:
-        with connected:
+    with connected:
+        try:
             one = Peer(connected, channel)
             if greet:
                 one.greet(**values)
             yield one
-    finally:
-        channel.close()
+        finally:
+            channel.close()  # First: it wakes whoever reads at the server's end.
 
 
 def echo(peer: Peer, count: int | None = None, *, wait: float = 0.0) -> None:
