@@ -7,6 +7,7 @@ Calls of one turn of the loop travel in one message, so that `asyncio.gather` is
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -17,6 +18,9 @@ from . import payload
 from .channel import Channel
 from .codec import Result
 from .errors import BridgeClosed, from_wire
+
+_STUCK_SECONDS = 0.05
+"""After which a loop tries again to send what the host did not take."""
 
 
 class AsyncCalls:
@@ -103,9 +107,12 @@ class _OnLoop:
         if not self._numbers:
             self.loop.remove_reader(self._channel.descriptor)
 
-    def _flush(self) -> None:
+    def _flush(self, *, again: bool = False) -> None:
         self._flushing = False
-        self._channel.flush()
+        self._channel.flush(again=again)
+        if self._channel.is_stuck:
+            self._flushing = True
+            self.loop.call_later(_STUCK_SECONDS, lambda: self._flush(again=True))
 
 
 class _Inbox:
@@ -122,7 +129,8 @@ class _Inbox:
         if threading.get_ident() == self._thread:
             self._settle(answer)
         elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._settle, answer)
+            with contextlib.suppress(RuntimeError):  # it was closed meanwhile
+                self._loop.call_soon_threadsafe(self._settle, answer)
 
 
 def _settle(future: asyncio.Future[Result | None], answer: Result | None) -> None:

@@ -13,16 +13,15 @@ import json
 import os
 import socket
 import sys
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import codec, payload
 from .codec import Job, Result
-from .errors import BridgeClosed, InvalidArguments, from_wire
+from .errors import BridgeClosed, InvalidArguments, ToolError, from_wire
 from .http2 import GrpcStream, StreamEnded
-from .turns import Inbox, Putable, Turns
+from .turns import Claim, Holder, Inbox, Putable, Room, Turns
 from .wire import ATTACH, MAX_ANSWER, MAX_ITEMS, MAX_MESSAGE, PROTOCOL
 
 IDLE_SECONDS = 0.05
@@ -30,6 +29,12 @@ IDLE_SECONDS = 0.05
 
 _END = None
 """In an inbox: the stream is over."""
+
+_HEADROOM = 24
+"""Calls on the stack that reading or sending needs at most."""
+
+_open: set[Channel] = set()
+"""What a forked child must let go."""
 
 
 class Channel:
@@ -40,35 +45,35 @@ class Channel:
 
         Raises BridgeClosed when nobody listens.
         """
-        self._jobs: Inbox = Inbox()
+        connected = _Socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connected.connect(address.removeprefix("unix:"))
+            self._start(connected)
+        except (OSError, StreamEnded):
+            connected.close()
+            raise BridgeClosed from None
+        python = ".".join(map(str, sys.version_info[:3]))
+        self._put(codec.hello(PROTOCOL, python, gate))
+
+    def _start(self, connected: socket.socket) -> None:
+        self._jobs = Inbox()
         self._waiting: dict[int, Putable] = {}
-        self._blocked: deque[Inbox] = deque()
+        self._settling: list[Inbox] = []
         self._turns = Turns(self._read)
+        self._sending = Claim()
         self._outbox: deque[bytes] = deque()
-        self._sending = threading.Lock()
+        self._rest = memoryview(b"")
         self._ids = itertools.count(1)
         self._token = b""
         self._max_arguments = 0
         self.max_inflight = 1
         """Calls that the host serves at a time."""
-        self._room = threading.Semaphore(1)
+        self._room = Room(1)
         self._ended = False
-        connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            connected.connect(address.removeprefix("unix:"))
-            self._stream = GrpcStream(
-                connected,
-                ATTACH,
-                deliver=self._hear,
-                opened=self._wake_senders,
-                max_message=MAX_ANSWER,
-            )
-        except (OSError, StreamEnded):
-            connected.close()
-            raise BridgeClosed from None
-        os.register_at_fork(after_in_child=self._forked)
-        python = ".".join(map(str, sys.version_info[:3]))
-        self._put(codec.hello(PROTOCOL, python, gate))
+        self._stream = GrpcStream(
+            connected, ATTACH, deliver=self._hear, opened=self.flush, max_message=MAX_ANSWER
+        )
+        _open.add(self)
 
     def wait_for_job(self, idle: Callable[[], object] = int) -> Job:
         """Block until the host sends the job; answer its pings meanwhile.
@@ -76,12 +81,12 @@ class Channel:
         `idle` is called once, when there is time: no job came at once. Raises BridgeClosed when the
         host ends the stream instead.
         """
-        while self._jobs.empty() and self._stream.is_readable(IDLE_SECONDS):
+        while self._jobs.items.empty() and self._stream.is_readable(IDLE_SECONDS):
             self._read()
-        if self._jobs.empty():
+        if self._jobs.items.empty():
             idle()
         while True:
-            job = self._turns.wait(self._jobs)
+            job = self.wait(self._jobs)
             if job is _END:
                 raise BridgeClosed
             if isinstance(job, Job):
@@ -89,39 +94,41 @@ class Channel:
             self._put(codec.PONG)
         self._token = codec.token(job.token)
         self._max_arguments = job.max_arguments
-        self.max_inflight = job.max_inflight
-        self._room = threading.Semaphore(job.max_inflight)
+        self.max_inflight = max(job.max_inflight, 1)
+        self._room = Room(self.max_inflight)
         return job
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         """Call one tool: its value, or its error raised by its class."""
-        with self._room:
-            inbox = Inbox()
-            call_id = self.post(tool, arguments, inbox)
-            self.flush()
+        call_id, inbox = 0, Inbox()
+        with inbox.inside:
             try:
+                self._room.enter(inbox)
+                call_id = self.post(tool, arguments, inbox)
+                self.flush()
                 answer = self._turns.wait(inbox)
             finally:
                 self._waiting.pop(call_id, None)
+                self._room.leave(inbox)
         return self.value(tool, answer)
 
     def stream(self, tool: str, arguments: dict[str, Any]) -> Iterator[Any]:
         """Call a streamed tool: its rows, one by one, never more than a few messages ahead."""
         inbox = Inbox()
         call_id = self.post(tool, arguments, inbox)
-        self.flush()
         finished = False
         try:
+            self.flush()
             while True:
-                answer = self._turns.wait(inbox)
+                answer = self.wait(inbox)
                 if answer is _END:
                     finished = True
                     raise BridgeClosed(tool)
                 finished = answer.last or bool(answer.error)
                 for row in answer.rows:
-                    yield payload.decode(row)
+                    yield self._decoded(tool, row)
                 if answer.error:
-                    raise from_wire(json.loads(answer.error))
+                    raise self._error(tool, answer)
                 if finished:
                     return
                 self.credit(call_id)
@@ -150,21 +157,27 @@ class Channel:
     def done(self, exit_code: int, error: dict[str, Any] | None) -> None:
         """Report the script's end; the host kills the sandbox after that."""
         data = b"" if error is None else json.dumps(error).encode()
+        inbox = Inbox()
+        self._settling.append(inbox)
         self._put(codec.done(exit_code, data))
+        if not self._ended:
+            self.wait(inbox)
 
     def close(self) -> None:
         """End the stream; every waiting call raises BridgeClosed."""
         self._stream.close()
+        _open.discard(self)
 
     def post(self, tool: str, arguments: dict[str, Any], inbox: Putable) -> int:
         """Ask for a call that `flush` sends: its number. Its answer comes into `inbox`."""
-        try:
-            data = payload.encode(arguments)
-        except payload.PayloadError as error:
-            raise InvalidArguments(tool, [str(error)]) from None
-        if len(data) > self._max_arguments:
-            problem = f"{len(data):,} bytes in all, the limit is {self._max_arguments:,}"
-            raise InvalidArguments(tool, [problem])
+        data = self._encoded(tool, arguments)
+        if self._sending.is_below() or (self._stream.hearing and self._turns.is_below()):
+            raise ToolError(
+                tool,
+                "called by a signal's handler or a finalizer in the midst of another call",
+                hint="let the handler note what is to be done, and call the tool afterwards.",
+            )
+        _check_stack(_HEADROOM)
         call_id = next(self._ids)
         self._waiting[call_id] = inbox
         if self._ended:
@@ -172,10 +185,10 @@ class Channel:
         self._outbox.append(codec.call(call_id, tool, data))
         return call_id
 
-    def wait(self, inbox: Inbox) -> Result | None:
-        """The next answer in an inbox; None when the stream is over."""
-        answer: Result | None = self._turns.wait(inbox)
-        return answer
+    def wait(self, inbox: Inbox) -> Any:
+        """The next answer in an inbox, a Result; None when the stream is over."""
+        with inbox.inside:
+            return self._turns.wait(inbox)
 
     def forget(self, call_id: int) -> None:
         """No more answers are wanted for a call."""
@@ -186,22 +199,83 @@ class Channel:
         if answer is _END:
             raise BridgeClosed(tool)
         if answer.error:
-            raise from_wire(json.loads(answer.error))
-        return payload.decode(answer.value)
+            raise self._error(tool, answer)
+        return self._decoded(tool, answer.value)
+
+    def _encoded(self, tool: str, arguments: dict[str, Any]) -> bytes:
+        try:
+            data = payload.encode(arguments)
+        except payload.PayloadError as error:
+            raise InvalidArguments(tool, [str(error)]) from None
+        if len(data) > self._max_arguments:
+            problem = f"{len(data):,} bytes in all, the limit is {self._max_arguments:,}"
+            raise InvalidArguments(tool, [problem])
+        return data
+
+    def _decoded(self, tool: str, data: bytes) -> Any:
+        try:
+            return payload.decode(data)
+        except ValueError:
+            self._end()  # Not what the host writes.
+            raise BridgeClosed(tool) from None
+
+    def _error(self, tool: str, answer: Result) -> ToolError:
+        data = self._decoded(tool, answer.error)
+        if not isinstance(data, dict) or not isinstance(data.get("details", {}), dict):
+            self._end()
+            return BridgeClosed(tool)
+        return from_wire(data)
+
+    # Sending: by whoever puts something, or reads that there is room again.
 
     def _put(self, part: bytes) -> None:
+        """Send a part, with what other threads have put meanwhile; or leave it to one of them."""
+        _check_stack(_HEADROOM)
         self._outbox.append(part)
         self.flush()
 
-    def flush(self) -> None:
-        """Send what waits to be sent, whoever put it there."""
-        with self._sending:
-            while self._outbox:
-                try:
-                    self._send(self._take())
-                except StreamEnded:
-                    self._end()
+    def flush(self, *, again: bool = False) -> None:
+        """Send what may be sent now. Who cannot, because another does, is seen to by that one.
+
+        Once the server has stopped reading, only the one who reads tries `again`.
+        """
+        if not self._is_sendable() or (self._stream.is_stuck and not again):
+            return
+        try:
+            mine = Holder()
+            while self._is_sendable():
+                with mine.inside:
+                    if not self._sending.take(mine):
+                        return
+                    self._send_some()
+                if self._stream.is_stuck:
                     return
+        except StreamEnded:
+            self._end()
+        except BaseException:
+            self._stream.close()  # A message may have been cut.
+            raise
+        if self._settling and not self._outbox and not self._rest:
+            self._settle(True)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the host has stopped reading: who waits for no answer must `flush` again."""
+        return self._stream.is_stuck and not self._ended
+
+    def _is_sendable(self) -> bool:
+        if self._ended:
+            return False
+        stream = self._stream
+        return stream.is_owing or bool((self._rest or self._outbox) and stream.room > 0)
+
+    def _send_some(self) -> None:
+        if not self._rest and self._outbox:
+            message = self._take()
+            # A byte of flags and four of size stand before each.
+            self._rest = memoryview(b"\0" + len(message).to_bytes(4, "big") + message)
+        sent = self._stream.send_some(self._rest)
+        self._rest = self._rest[sent:]
 
     def _take(self) -> bytes:
         parts = [self._outbox.popleft()]
@@ -213,26 +287,30 @@ class Channel:
             parts.append(self._outbox.popleft())
         return b"".join((self._token, *parts))
 
-    def _send(self, message: bytes) -> None:
-        """Send one message, its size before it, as the windows allow."""
-        rest = memoryview(b"\0" + len(message).to_bytes(4, "big") + message)
-        while rest:
-            sent = self._stream.send_some(rest)
-            rest = rest[sent:]
-            if not sent:
-                # The host reads no more for now: read, or let read, until it has room.
-                inbox = Inbox()
-                self._blocked.append(inbox)
-                # It may have grown before we stood in the queue.
-                rest = rest[self._stream.send_some(rest) :]
-                if rest:
-                    self._turns.wait(inbox)
+    def _settle(self, word: object) -> None:
+        while self._settling:
+            self._turns.give(self._settling.pop(), word)
 
-    def _read(self) -> None:
+    # Reading: by whoever waits.
+
+    def _read(self) -> bool:
+        """Read once; False when the stream is over."""
+        if self._ended:
+            return False
         try:
+            if self._stream.is_stuck and not self._stream.wait_to_write():
+                self.flush(again=True)
+                return not self._ended
+            if self._is_sendable():
+                self.flush(again=True)  # Who put it was interrupted, or the server did not read.
             self._stream.pump()
         except (StreamEnded, codec.CodecError):
             self._end()
+        except BaseException:
+            if self._stream.hearing:
+                self._end()  # What was half heard is lost.
+            raise
+        return not self._ended
 
     def _hear(self, data: bytes) -> None:
         message = codec.read_from_host(data)
@@ -243,21 +321,39 @@ class Channel:
         if message.job is not None or message.ping:
             self._turns.give(self._jobs, message.job or message.ping)
 
-    def _wake_senders(self) -> None:
-        while self._blocked:
-            self._turns.give(self._blocked.popleft(), True)
-
     def _end(self) -> None:
         self._ended = True
         self._stream.close()
+        _open.discard(self)
         for inbox in [self._jobs, *list(self._waiting.values())]:
             self._turns.give(inbox, _END)
-        self._wake_senders()
+        self._settle(_END)
 
-    def _forked(self) -> None:
-        """A child of the script's: the stream is its parent's, its own calls find it closed."""
-        self._stream.abandon()
-        self._turns.reset()
-        self._sending = threading.Lock()
-        self._room = threading.Semaphore(64)
+    def _forget(self) -> None:
+        """In a child of the script's: the stream is its parent's, its own calls find it closed."""
         self._ended = True
+        self._stream.abandon()
+        self._turns = Turns(self._read)
+        self._sending = Claim()
+        self._room = Room(64)
+
+
+class _Socket(socket.socket):
+    """Closed with its last user, not before: another thread may be in a call on its number."""
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _check_stack(calls: int) -> None:
+    """Raise RecursionError now rather than in the midst of a message."""
+    if calls:
+        _check_stack(calls - 1)
+
+
+def _forget_all() -> None:
+    while _open:
+        _open.pop()._forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)

@@ -142,10 +142,7 @@ class _Work:
 
     def _hear_some(self) -> None:
         """Wait for an answer, and take those that came with it."""
-        answers = [self._channel.wait(self._inbox)]
-        while not self._inbox.empty():
-            answers.append(self._inbox.get_nowait())
-        for answer in answers:
+        for answer in [self._channel.wait(self._inbox), *self._inbox.take_all()]:
             self._hear(answer)
 
     def _hear(self, answer: Result | None) -> None:
