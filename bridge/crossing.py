@@ -7,11 +7,15 @@ pipeline. Here what is posted while a loop has not yet come round travels togeth
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+CANCEL_SECONDS = 2.0
+"""How long a cancelled coroutine may take to end before nobody waits for it any more."""
 
 _lock = threading.Lock()
 _posts: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Post] = weakref.WeakKeyDictionary()
@@ -79,6 +83,7 @@ async def run_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any,
     except asyncio.CancelledError:
         if not crossing.over:
             crossing.cancel()
+            await crossing.until_ended()
         raise
 
 
@@ -90,8 +95,9 @@ class _Crossing:
     ) -> None:
         here = asyncio.get_running_loop()
         self.result: asyncio.Future[Any] = here.create_future()
+        self.ended: asyncio.Future[None] = here.create_future()
         self.over = False
-        """The coroutine has ended by itself."""
+        """The coroutine has ended."""
         self._coroutine = coroutine
         self._here, self._there = post_to(here), post_to(there)
         self._task: asyncio.Task[Any] | None = None
@@ -107,6 +113,18 @@ class _Crossing:
             self._there.send(self._cancel)
         except LoopClosed:
             self._coroutine.close()  # Its loop has gone: nothing runs there any more.
+            self.ended.set_result(None)
+
+    async def until_ended(self) -> None:
+        """Wait, also when cancelled again: nothing of it is to run when whoever cancelled goes on.
+
+        A handler that swallows its cancelling is left alone after CANCEL_SECONDS.
+        """
+        clock = asyncio.get_running_loop().time
+        until = clock() + CANCEL_SECONDS
+        while not self.ended.done() and (left := until - clock()) > 0:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([self.ended], timeout=left)
 
     def _cancel(self) -> None:
         if self._task is not None:
@@ -121,6 +139,8 @@ class _Crossing:
 
     def _settle(self, task: asyncio.Task[Any], error: BaseException | None) -> None:
         self.over = True
+        if not self.ended.done():
+            self.ended.set_result(None)
         if self.result.done():
             return
         if task.cancelled():

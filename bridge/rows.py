@@ -16,6 +16,10 @@ from typing import Any
 
 from .call import ToolCall
 
+MAX_BATCH = 1_024
+"""Rows that are taken at once: they are checked without a pause, in which the loop serves nobody.
+"""
+
 
 class RowQueue:
     """The rows of one streamed call between its producer and limbeck's loop."""
@@ -105,7 +109,7 @@ class RowQueue:
     # -- the consumer's side, on limbeck's loop -----------------------------------------------
 
     async def batches(self) -> AsyncGenerator[list[Any]]:
-        """All rows, as many at a time as wait. Raises what the producer raised."""
+        """All rows, as many at a time as wait, up to MAX_BATCH. Raises what the producer raised."""
         try:
             while True:
                 await self._some.wait()
@@ -128,9 +132,10 @@ class RowQueue:
 
     def _take(self) -> tuple[list[Any], bool]:
         with self._changed:
-            rows = list(self._rows)
-            self._rows.clear()
-            ended = self._ended
+            rows = [self._rows.popleft() for _ in range(min(len(self._rows), MAX_BATCH))]
+            if self._rows:
+                self._some.set()
+            ended = self._ended and not self._rows
         self._tell_room()
         return rows, ended
 

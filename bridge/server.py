@@ -141,9 +141,11 @@ class Listener:
         self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, FromHost]
     ) -> None:
         if self._claimed:
-            await context.abort(
-                grpc.StatusCode.PERMISSION_DENIED, "this sandbox already has its stream"
-            )
+            # SAFETY: only a script opens one, on its worker's connection; thousands of them, reset
+            # at once, would cost the host a core and the script nothing.
+            self.fault = "a second stream on the worker's connection"
+            self.ended.set()
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, self.fault)
         self._claimed = True
         self._remove_door()
         try:

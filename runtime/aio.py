@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import threading
+import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -81,11 +82,19 @@ class _OnLoop:
     """What one loop waits for; it reads the stream as long as that is something."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, channel: Channel) -> None:
-        self.loop = loop
+        # Weak: the table of loops must not keep them.
+        self._loop = weakref.ref(loop)
         self.room = asyncio.Semaphore(channel.max_inflight)
         self._channel = channel
         self._numbers: set[int] = set()
         self._flushing = False
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The loop, as long as something runs on it."""
+        loop = self._loop()
+        assert loop is not None, "a call of this loop is under way"
+        return loop
 
     def post(
         self, tool: str, arguments: dict[str, Any], settle: Callable[[Result | None], None]

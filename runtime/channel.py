@@ -152,7 +152,7 @@ class Channel:
 
     def read_some(self) -> None:
         """Read what is there, unless a thread does already."""
-        self._turns.read_if_free()
+        self._turns.read_if_free(lambda: self._stream.is_readable(0))
 
     def done(self, exit_code: int, error: dict[str, Any] | None) -> None:
         """Report the script's end; the host kills the sandbox after that."""

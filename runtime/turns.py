@@ -123,8 +123,8 @@ class Turns:
         finally:
             self._leave(inbox)
 
-    def read_if_free(self) -> None:
-        """Read once, unless somebody does: for whoever knows that there is something to read."""
+    def read_if_free(self, ready: Callable[[], bool]) -> None:
+        """Read once, unless somebody does, or nothing is `ready` any more: never wait."""
         inbox = Inbox()
         with inbox.inside:
             try:
@@ -133,7 +133,8 @@ class Turns:
                     return
                 if self._reader is reader:
                     self._reader = inbox
-                if self._reader is inbox:
+                # Another may have read it all since the loop was told.
+                if self._reader is inbox and ready():
                     self._read()
             finally:
                 self._leave(inbox)

@@ -19,6 +19,10 @@ Inputs = Mapping[str, Path | bytes]
 """Name under /data to the file or folder on the host, or to the content itself."""
 
 MAX_FILES = 10_000
+"""Files and folders."""
+
+MAX_DEPTH = 64
+"""Levels of folders."""
 
 KEPT_FREE = 64 * 1024 * 1024
 """Bytes that the copies must leave free where they lie."""
@@ -50,7 +54,14 @@ def check_inputs(
                 f"two inputs have the name {name!r}",
                 'give them names: {"a.csv": PATH, "b.csv": PATH}.',
             )
-        found[name] = source if isinstance(source, bytes) else _check_path(Path(source))
+        if isinstance(source, bytes | bytearray | memoryview):
+            found[name] = bytes(source)
+        elif isinstance(source, str | os.PathLike):
+            found[name] = _check_path(Path(source))
+        else:
+            raise ConfigurationError(
+                "data", f"{name!r} is a {type(source).__name__}", "give a path or bytes."
+            )
     return found
 
 
@@ -77,7 +88,11 @@ def copy_inputs(inputs: Inputs, folder: Path, stop: threading.Event) -> None:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name or name in (".", "..") or "/" in name or "\0" in name:
         raise ConfigurationError("data", f"{name!r} is no name of a file")
-    if len(os.fsencode(name)) > 255:
+    try:
+        encoded = os.fsencode(name)
+    except UnicodeEncodeError:
+        raise ConfigurationError("data", f"{name!r} is no name of a file") from None
+    if len(encoded) > 255:
         raise ConfigurationError("data", f"the name {name[:40]!r}... is longer than 255 bytes")
     if name in _RESERVED:
         raise ConfigurationError("data", f"the name {name!r} is limbeck's own", "rename the input.")
@@ -93,30 +108,34 @@ def _check_path(path: Path) -> Path:
 
 
 def _files(inputs: Inputs, folder: Path) -> Iterator[tuple[Path | bytes, Path]]:
+    """What is to be copied where; folders are made on the way. No recursion: depth is theirs."""
+    ready: list[tuple[Path | bytes, Path, int]]
+    ready = [(source, folder / name, 0) for name, source in reversed(list(inputs.items()))]
     count = 0
-    for name, source in inputs.items():
-        for one, target in _expand(source, folder / name):
-            count += 1
-            if count > MAX_FILES:
-                text = f"more than {MAX_FILES:,} input files; pack them into an archive"
-                raise SandboxUnavailable({"data": text})
-            yield one, target
+    while ready:
+        source, target, depth = ready.pop()
+        count += 1
+        if count > MAX_FILES:
+            raise _refused(f"more than {MAX_FILES:,} input files; pack them into an archive")
+        if isinstance(source, bytes):
+            yield source, target
+            continue
+        mode = source.lstat().st_mode
+        if stat.S_ISREG(mode):
+            yield source, target
+        elif not stat.S_ISDIR(mode):
+            text = f"{source} is a link or a device; name what it points to as an input of its own"
+            raise _refused(text)
+        elif depth == MAX_DEPTH:
+            raise _refused(f"folders more than {MAX_DEPTH} levels deep; pack them into an archive")
+        else:
+            target.mkdir(mode=0o755, parents=True, exist_ok=True)
+            children = sorted(source.iterdir(), reverse=True)
+            ready += ((child, target / child.name, depth + 1) for child in children)
 
 
-def _expand(source: Path | bytes, target: Path) -> Iterator[tuple[Path | bytes, Path]]:
-    if isinstance(source, bytes):
-        yield source, target
-        return
-    mode = source.lstat().st_mode
-    if stat.S_ISREG(mode):
-        yield source, target
-    elif stat.S_ISDIR(mode):
-        target.mkdir(mode=0o755, parents=True, exist_ok=True)
-        for child in sorted(source.iterdir()):
-            yield from _expand(child, target / child.name)
-    else:
-        text = f"{source} is a link or a device; name what it points to as an input of its own"
-        raise SandboxUnavailable({"data": text})
+def _refused(text: str) -> SandboxUnavailable:
+    return SandboxUnavailable({"data": text})
 
 
 def _check_room(files: list[tuple[Path | bytes, Path]], folder: Path) -> None:
@@ -127,7 +146,7 @@ def _check_room(files: list[tuple[Path | bytes, Path]], folder: Path) -> None:
     free = found.f_bavail * found.f_frsize
     if wanted + KEPT_FREE > free:
         text = f"the inputs have {wanted:,} bytes, {free:,} are free in {folder.parent.parent}"
-        raise SandboxUnavailable({"data": text})
+        raise _refused(text)
 
 
 def _copy(source: Path | bytes, target: Path, stop: threading.Event) -> None:

@@ -99,5 +99,7 @@ class ReservedSandbox(Clocked):
 
     def _release(self) -> None:
         """Give uid and folder back."""
-        remove_folder(self._folder)
-        self._uid.release()
+        try:
+            remove_folder(self._folder)
+        finally:
+            self._uid.release()

@@ -278,7 +278,7 @@ async def _what_ended(
         return {"overflow": True}
     if events["done"].done():
         done = events["done"].result()
-        return {"done": (done.exit_code, done.error)}
+        return {"done": (done.exit_code & 0xFF, done.error)}
     if events["exit"].done():
         return {}
     if listener.fault:

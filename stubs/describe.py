@@ -24,8 +24,8 @@ _HEAD = """\
 Run a Python script in a sandbox. Only what it prints comes back: filter and sum up in the \
 script, print the answer. Tools are functions of modules: `from tools import {example}`. A failed \
 call raises ToolError. `from tools import call_many`: `call_many(tool, rows)` calls a tool for \
-many rows, in order, faster than a loop. Files in /workspace last as long as the script. No \
-network."""
+many rows, in order, faster than a loop; `tools.aio` has the tools as coroutines. Input files are \
+in /data, files in /workspace last as long as the script. No network."""
 
 
 def input_schema() -> dict[str, Any]:

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 import pytest
-from kit.sandboxed import execute
+from kit.sandboxed import BACKENDS, ON_BOTH, execute
 
 from limbeck import ToolFailed, Toolset
 
@@ -158,3 +158,48 @@ def test_the_end_of_the_bridge_wakes_a_loop() -> None:
     result = execute(script, shop, limits={"wall": 1.0})
     assert result.status == "timeout"
     assert threading.active_count() < 100
+
+
+@ON_BOTH
+def test_a_thread_that_reads_first_leaves_the_loop_nothing_to_wait_for(where: str) -> None:
+    """The loop is told that there is something to read; another thread may have read it since."""
+    script = """
+import asyncio
+from tools import shop
+from tools.aio import shop as ashop, stock
+for turn in range(150):
+    await asyncio.gather(stock.count("ab"), asyncio.to_thread(shop.price, 2))
+print("done")
+"""
+    assert _run(script, backend=BACKENDS[where]) == ["done"]
+
+
+def test_ended_loops_are_forgotten() -> None:
+    script = """
+import asyncio, gc
+from tools.aio import stock
+for _ in range(30):
+    asyncio.run(stock.count("ab"))
+gc.collect()
+print(sum(isinstance(one, asyncio.AbstractEventLoop) for one in gc.get_objects()) < 5)
+"""
+    assert _run(script) == ["True"]
+
+
+def test_a_coroutine_tool_has_ended_when_the_result_is_there() -> None:
+    ends: list[str] = []
+    box = Toolset("box")
+
+    @box.tool(effect="write")
+    async def slow_to_stop() -> None:
+        """Clean up for a while when cancelled."""
+        try:
+            await asyncio.sleep(3_600)
+        finally:
+            await asyncio.sleep(0.5)
+            ends.append("cleaned up")
+
+    script = "from tools import box\nbox.slow_to_stop()"
+    result = execute(script, box, limits={"wall": 1.0})
+    assert result.status == "timeout"
+    assert ends == ["cleaned up"]

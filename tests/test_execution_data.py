@@ -97,6 +97,8 @@ def test_bad_inputs_are_refused_before_anything_starts(folder: Path, tmp_path: P
         ({"x" * 300: b""}, ["255 bytes"]),
         ([tmp_path / "pipe"], ["neither a file nor a folder"]),
         (str(folder), ["a single path", "["]),
+        ({"\ud800": b""}, ["no name of a file"]),
+        ({"x": 5}, ["'x' is a int", "a path or bytes"]),
     ]:
         with Executor(backend=BACKEND) as executor, pytest.raises(ConfigurationError) as error:
             executor.execute_code("1", data=data)
@@ -104,7 +106,6 @@ def test_bad_inputs_are_refused_before_anything_starts(folder: Path, tmp_path: P
 
 
 def test_what_cannot_be_copied_is_told_and_nothing_runs(folder: Path, monkeypatch) -> None:
-    monkeypatch.setattr(inputs, "MAX_FILES", 2)
     before = traces()
     huge = folder / "huge"
     with huge.open("wb") as file:
@@ -118,6 +119,13 @@ def test_what_cannot_be_copied_is_told_and_nothing_runs(folder: Path, monkeypatc
     assert (result.status, result.printout) == ("unavailable", "")
     assert "is a link or a device" in result.for_model()
     (folder / "link").unlink()
+    deep = folder.parent / "q"
+    (deep / "q" / "q" / "q" / "q").mkdir(parents=True)
+    monkeypatch.setattr(inputs, "MAX_DEPTH", 3)
+    result = execute("print(1)", data=[deep])
+    assert (result.status, result.started) == ("unavailable", False)
+    assert "more than 3 levels deep" in result.for_model()
+    monkeypatch.setattr(inputs, "MAX_FILES", 2)
     (folder / "c").touch()
     result = execute("print(1)", data=[folder])
     assert "more than 2 input files" in result.for_model()
@@ -154,3 +162,20 @@ def test_on_the_command_line(folder: Path, tmp_path: Path) -> None:
     twice = subprocess.run([*command, *data[:2], *data[:2]], capture_output=True, text=True)
     assert twice.returncode == 2
     assert "--data NAME=PATH" in twice.stdout
+
+
+def test_a_very_deep_folder_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    """Whatever removes it recursively would stop, and with it whoever reaps."""
+    at = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(1_200):
+        os.mkdir("q", dir_fd=at)
+        below = os.open("q", os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    before = traces()
+    result = execute("print(1)", data=[tmp_path / "q"])
+    assert (result.status, result.started) == ("unavailable", False)
+    assert "levels deep" in result.for_model()
+    assert not left_since(before)
+    subprocess.run(["rm", "-rf", str(tmp_path / "q")], check=True)

@@ -214,3 +214,40 @@ def _owner(path: Path) -> int:
         return int((path / "owner").read_text().split()[0])
     except OSError:
         return 0
+
+
+WAKING = """
+import ctypes, os, signal, struct, time
+libc = ctypes.CDLL(None, use_errno=True)
+signal.signal(signal.SIGCONT, lambda *_: None)
+# struct sigevent: value, signo, notify SIGEV_SIGNAL
+event = struct.pack("qii", 0, signal.SIGCONT, 0).ljust(64, b"\\0")
+timer = ctypes.c_void_p()
+made = libc.syscall(222, 1, event, ctypes.byref(timer))
+print("timer", made, flush=True)
+read, write = os.pipe()
+print("signal", libc.fcntl(read, 10, signal.SIGCONT), "owner", libc.fcntl(read, 8, os.getpid()), flush=True)
+while True:
+    print("tick", flush=True)
+    time.sleep(0.02)
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the number of timer_create")
+@ON_BOTH
+def test_what_is_frozen_cannot_have_set_itself_an_alarm(where: str) -> None:
+    before = traces()
+    one = Running(where, WAKING, wall=30)
+    try:
+        until(lambda: any("tick" in line for line in one.lines))
+        text = "".join(one.lines)
+        assert "timer -1" in text
+        assert "signal -1 owner -1" in text
+        one.call(one.sandbox.freeze())
+        time.sleep(0.3)
+        heard = len(one.lines)
+        time.sleep(0.5)
+        assert len(one.lines) == heard
+    finally:
+        one.close()
+    assert not left_since(before)

@@ -14,7 +14,7 @@ from typing import Any
 from .files import READABLE, WRITABLE, is_inside, refusal
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_SYSTEM = ("/usr/share/zoneinfo", "/dev", "/proc")
+_SYSTEM = ("/usr/share/zoneinfo", "/dev")
 
 
 def install() -> None:

@@ -37,6 +37,7 @@ SUBTRACTIONS = {
         "sync syncfs name_to_handle_at statmount listmount mincore adjtimex clock_adjtime"
     ),
     "limits that a script could widen": "sched_setaffinity ioprio_set capset",
+    "a clock that signals: SIGCONT would wake what was frozen": "timer_create",
     "one call that stands for many, on 32-bit machines": "socketcall",
 }
 """Reason to names: what the moby profile allows and this policy does not."""
@@ -61,6 +62,11 @@ IOCTLS = (
 )
 """Compared on 32 bits, as the kernel does. No TIOCSTI, no TIOCLINUX, nothing of devices."""
 
+FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 9, 11, 36, 37, 38, 1030, 1032)
+"""Duplicates, flags, locks, and what asks. No F_SETOWN and F_SETSIG, by which a descriptor sends
+SIGCONT to what was frozen, no F_SETPIPE_SZ (kernel memory that nobody counts), no leases.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
@@ -76,6 +82,7 @@ CONDITIONS: Mapping[str, tuple[Condition, ...]] = {
     "socketpair": (Condition(argument=0, values=(socket.AF_UNIX,)),),
     "clone": (Condition(argument=0, values=(0,), mask=NAMESPACES),),
     "ioctl": (Condition(argument=1, values=IOCTLS),),
+    "fcntl": (Condition(argument=1, values=FCNTLS),),
     "personality": (Condition(argument=0, values=(0, LOW_32)),),
     "setsockopt": (
         Condition(argument=1, values=(socket.SOL_SOCKET,)),
