@@ -135,8 +135,10 @@ print(rows, first, base.execute("select sum(a) from t").fetchone(), len(tarfile.
 """,
     "threads": """
 import concurrent.futures, multiprocessing.dummy, queue, threading
-threads = [threading.Thread(target=lambda: None) for _ in range(64)]
+together = threading.Barrier(65)
+threads = [threading.Thread(target=together.wait) for _ in range(64)]
 for thread in threads: thread.start()
+together.wait(20)
 for thread in threads: thread.join()
 with concurrent.futures.ThreadPoolExecutor(8) as pool:
     squares = list(pool.map(lambda n: n * n, range(8)))
