@@ -142,13 +142,6 @@ class Core:
         """What the warm pool has and did."""
         return self._pool.statistics()
 
-    async def warm_up(self) -> str | None:
-        """Start filling the pool; what is wrong with the backend, or None."""
-        problem = await self.check_backend()
-        if problem is None:
-            self._pool.fill()
-        return problem
-
     async def check_backend(self) -> str | None:
         """None when the backend works, else what is wrong and how to mend it."""
         async with self._checking:

@@ -169,14 +169,6 @@ class RawClient:
         found = self.headers[stream].get("grpc-status")
         return f"grpc {found}" if found is not None else "reset"
 
-    def until_gone(self) -> None:
-        """Read on until the host closes the connection."""
-        try:
-            while True:
-                self.pump()
-        except Gone:
-            return
-
     def _is_over(self, stream: int) -> bool:
         return "grpc-status" in self.headers[stream] or stream in self.resets
 
