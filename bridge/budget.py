@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import Any
 
 from ..runtime.errors import BudgetExceeded, ConfigurationError
 from ..runtime.wire import MAX_ANSWER
@@ -12,7 +14,7 @@ from ..stubs.tool import Effect
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What one execution may spend at the bridge."""
+    """What one execution, or all executions of a session together, may spend at the bridge."""
 
     calls: int = 100_000
     writes: int = 1_000
@@ -38,10 +40,12 @@ class Budget:
 
 
 class Spending:
-    """What an execution has spent of its budget. Pure: no clock, no socket."""
+    """What an execution has spent of its budget, and its session. Pure: no clock, no socket."""
 
-    def __init__(self, budget: Budget) -> None:
+    def __init__(self, budget: Budget, session: Spending | None = None) -> None:
+        """`session` is spent from too, whatever takes from this one."""
         self.budget = budget
+        self._session = session
         self.calls = 0
         self.writes = 0
         self.destructive = 0
@@ -60,12 +64,16 @@ class Spending:
             used, limit = getattr(self, name), getattr(self.budget, name)
             if used >= limit:
                 raise BudgetExceeded(tool, name, used, limit)
+        if self._session is not None:
+            _in_session(self._session.reserve, tool, effect)
         for name in touched:
             setattr(self, name, getattr(self, name) + 1)
         self._by_tool[tool] += 1
 
     def give_back(self, tool: str, effect: Effect) -> None:
         """Return what `reserve` took: the call was denied and never made."""
+        if self._session is not None:
+            self._session.give_back(tool, effect)
         self._by_tool[tool] -= 1
         for name in _TOUCHED[effect]:
             setattr(self, name, getattr(self, name) - 1)
@@ -75,7 +83,19 @@ class Spending:
         limit = self.budget.result_bytes
         if self.result_bytes + size > limit:
             raise BudgetExceeded(tool, "result bytes", self.result_bytes, limit)
+        if self._session is not None:
+            _in_session(self._session.spend_result, tool, size)
         self.result_bytes += size
+
+
+def _in_session(spend: Callable[..., None], *arguments: Any) -> None:
+    """Spend of the session's budget; what is spent says that it is the session's."""
+    try:
+        spend(*arguments)
+    except BudgetExceeded as error:
+        details = error.details
+        name = f"{details['budget']} of the whole session"
+        raise BudgetExceeded(error.tool, name, details["used"], details["limit"]) from None
 
 
 _TOUCHED: dict[Effect, tuple[str, ...]] = {

@@ -1,5 +1,8 @@
 """The calls of one execution on its stream: served side by side, answered in any order.
 
+When the execution ends, and the sandbox goes on with another, each call that has no answer yet is
+told BridgeClosed, and so is each that comes later under the old token.
+
 Bounds, all in one place: calls under way (more wait unread in the stream, so that HTTP/2 pushes
 back), calls that begin in one turn of the loop, bytes of results not yet written, and messages of
 rows without credit.
@@ -12,12 +15,12 @@ import itertools
 import json
 import logging
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 
-from ..runtime.errors import ProtocolError, ToolError, ToolFailed, to_wire
+from ..runtime.errors import BridgeClosed, ProtocolError, ToolError, ToolFailed, to_wire
 from ..runtime.wire import MAX_INFLIGHT, STREAM_PART_BYTES, STREAM_PARTS
-from ..runtime.wire_pb2 import FromHost, FromSandbox, ToolResult
+from ..runtime.wire_pb2 import FromSandbox, ToolResult
 from ..runtime.wire_pb2 import ToolCall as WireCall
 from .call import CallNext, ToolCall
 from .session import Execution
@@ -27,6 +30,8 @@ log = logging.getLogger("limbeck.bridge")
 
 MAX_UNWRITTEN = 32 * 1024 * 1024
 """Bytes of results that may wait for the sandbox to read before no new call is heard."""
+
+_CLOSED = json.dumps(to_wire(BridgeClosed())).encode()
 
 CALLS_A_TURN = 32
 """Calls of one execution that begin before the loop goes round to the others."""
@@ -39,11 +44,13 @@ class Conversation:
         self,
         execution: Execution,
         pipeline: CallNext,
-        write: Callable[[FromHost], Awaitable[None]],
+        writer: Writer,
     ) -> None:
-        self._execution = execution
+        """`writer` is the stream's: it outlives the conversation."""
+        self.execution = execution
         self._pipeline = pipeline
-        self._writer = Writer(write)
+        self._writer = writer
+        self._unanswered: set[int] = set()
         self._indexes = itertools.count(1)
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._credits: dict[int, _Credits] = {}
@@ -58,34 +65,52 @@ class Conversation:
         for call_id in message.cancels:
             if call_id in self._tasks:
                 self._tasks[call_id].cancel()
+        refusing = None
         for number, call in enumerate(message.calls, 1):
             if number % CALLS_A_TURN == 0:
                 await asyncio.sleep(0)
             while not self._has_room() and not self._closed:
                 self._room.clear()
                 await self._room.wait()
-            self._start(call)
+            if self._closed:
+                refusing = self._refuse(call.id)
+            else:
+                self._start(call)
+        if refusing is not None:
+            await refusing  # No more is heard than is read.
 
-    async def close(self) -> None:
-        """Cancel what is under way and wait for it; nothing is heard afterwards."""
+    def refuse_more(self) -> None:
+        """The script has ended: no call begins any more."""
         self._closed = True
         self._room.set()
+
+    async def close(self) -> None:
+        """Cancel what is under way and wait for it; nothing is served afterwards."""
+        self.refuse_more()
+        self._unanswered |= self._writer.drop()
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-        await self._writer.close()
+        try:
+            if tasks:
+                await asyncio.wait(tasks)
+        finally:
+            unanswered, self._unanswered = self._unanswered, set()
+            for call_id in unanswered:
+                self._refuse(call_id)
+
+    def _refuse(self, call_id: int) -> asyncio.Future[None]:
+        """The execution is over: nothing is served, and nobody waits for ever."""
+        return self._writer.put(ToolResult(id=call_id, error=_CLOSED))
 
     def _has_room(self) -> bool:
         under_way = len(self._tasks) - len(self._credits)
         return under_way < MAX_INFLIGHT and self._writer.unwritten < MAX_UNWRITTEN
 
     def _start(self, call: WireCall) -> None:
-        if self._closed:
-            return
         if call.id in self._tasks:
             raise ProtocolError(f"call {call.id} is under way already")
+        self._unanswered.add(call.id)
         task = asyncio.create_task(self._serve(call))
         self._tasks[call.id] = task
         task.add_done_callback(lambda _: self._forget(call.id))
@@ -99,16 +124,16 @@ class Conversation:
             id=next(self._indexes),
             name=wire.tool,
             raw=wire.arguments,
-            execution=self._execution,
+            execution=self.execution,
             started=time.monotonic(),
         )
         try:
-            self._execution.check_open(call.name)
+            self.execution.check_open(call.name)
             result = await self._pipeline(call)
             if result.rows is None:
                 answer = ToolResult(id=wire.id, value=result.payload)
                 del result  # Not held a second time until the sandbox reads.
-                await self._writer.send(answer)
+                await self._answer(answer)
             else:
                 await self._send_rows(wire, result.rows)
         except ToolError as error:
@@ -120,13 +145,19 @@ class Conversation:
             failed.tool = call.name[:200]
             await self._fail(wire.id, failed)
         except asyncio.CancelledError:
-            # The script wants no answer any more, or the execution is over: nobody waits.
             if self._closed:
-                raise
+                raise  # `close` answers.
+            self._unanswered.discard(wire.id)  # The script wants no answer any more.
 
     async def _fail(self, call_id: int, error: ToolError) -> None:
         data = json.dumps(to_wire(error), default=str).encode()
-        await self._writer.send(ToolResult(id=call_id, error=data))
+        await self._answer(ToolResult(id=call_id, error=data))
+
+    async def _answer(self, result: ToolResult) -> None:
+        """Send a call's last word, unless it has had it already."""
+        if result.id in self._unanswered:
+            self._unanswered.discard(result.id)
+            await self._writer.send(result)
 
     async def _send_rows(self, wire: WireCall, batches: AsyncGenerator[list[bytes]]) -> None:
         async with aclosing(batches):
@@ -139,7 +170,7 @@ class Conversation:
                         await self._writer.send(ToolResult(id=wire.id, stream=True, rows=rows))
             finally:
                 del self._credits[wire.id]
-        await self._writer.send(ToolResult(id=wire.id, stream=True, last=True))
+        await self._answer(ToolResult(id=wire.id, stream=True, last=True))
 
 
 def _parts(rows: list[bytes]) -> Iterator[list[bytes]]:

@@ -1,6 +1,8 @@
 """The bridge's gRPC server: one listener a sandbox, one stream a listener.
 
-The listener tells the sandbox, the token tells the execution; both are required. A tool's failure
+The listener tells the sandbox, the token tells the execution; both are required. In a session one
+execution follows the other on the stream, each with a job and a token of its own; the token of the
+one before is known too, and serves nothing. A tool's failure
 is a message, never a gRPC status; a status means that the stream is over. Nothing here waits for a
 sandbox without a bound of memory: calls under way, results not yet written, rows without credit
 and the items of a message are all counted. The socket's path is there only until the worker has
@@ -14,7 +16,6 @@ import os
 import stat
 from collections.abc import AsyncIterator, Collection
 from pathlib import Path
-from typing import Any
 
 import grpc
 import grpc.aio
@@ -29,11 +30,12 @@ from ..runtime.wire import (
     MAX_MESSAGE,
     PROTOCOL,
 )
-from ..runtime.wire_pb2 import Done, FromHost, Hello, Job
+from ..runtime.wire_pb2 import Done, FromHost, FromSandbox, Hello, Job
 from .call import CallNext
 from .conversation import Conversation
 from .reading import read_message
 from .session import Execution
+from .writer import Writer
 
 _OPTIONS = [
     # By default grpcio ends a stream whose peer leaves a ping unanswered for a minute, as a
@@ -53,7 +55,7 @@ _OPTIONS = [
 
 
 class Listener:
-    """The bridge of one sandbox. `open`, await `attached`, `serve`, `close`."""
+    """The bridge of one sandbox. `open`, await `attached`, `serve`, `end_calls`, ..., `close`."""
 
     def __init__(self, pipeline: CallNext) -> None:
         self._pipeline = pipeline
@@ -61,19 +63,22 @@ class Listener:
         self._path: Path | None = None
         self._claimed = False
         self._conversation: Conversation | None = None
+        self._before: Conversation | None = None
+        """Of the execution before: whoever has its token is told that it is over."""
+        self._writer: Writer | None = None
+        self._number = 0
         loop = asyncio.get_running_loop()
         self.attached: asyncio.Future[Hello] = loop.create_future()
         """The worker's Hello, checked; ProtocolError when the versions do not match."""
         self.done: asyncio.Future[Done] = loop.create_future()
-        """The worker's own word that the script has ended."""
+        """The worker's own word that the latest script has ended."""
         self.ended = asyncio.Event()
         """The stream is over, with or without Done."""
         self.fault = ""
         """How the sandbox broke the protocol, when the host ended the stream for that."""
         self.closed = False
         """`close` was called."""
-        self._job: asyncio.Future[tuple[Job, Execution]] = loop.create_future()
-        self._ping: asyncio.Future[asyncio.Future[None]] = loop.create_future()
+        self._pinged: asyncio.Future[None] | None = None
 
     async def open(self, folder: Path, uid: int) -> None:
         """Listen in `folder`; the socket belongs to `uid` alone (0600). Raises OSError."""
@@ -95,9 +100,26 @@ class Listener:
         give_socket(path, uid)
 
     def serve(
-        self, execution: Execution, script: str, *, gate: bool, open_modules: Collection[str] = ()
+        self,
+        execution: Execution,
+        script: str,
+        *,
+        gate: bool,
+        open_modules: Collection[str] = (),
+        keep: bool = False,
+        number: int = 1,
+        cpu_seconds: int = 0,
     ) -> None:
-        """Send the job to the attached worker; its calls are served from now on."""
+        """Send a job to the attached worker; its calls are served from now on.
+
+        Further jobs may follow when the one before had `keep`, has ended, and its calls too;
+        each has a `number` above that of the one before.
+        """
+        assert self._writer is not None, "the worker is attached"
+        self._number = number
+        self.done = asyncio.get_running_loop().create_future()
+        self._before = self._conversation
+        self._conversation = Conversation(execution, self._pipeline, self._writer)
         job = Job(
             execution_id=execution.id,
             token=execution.token,
@@ -106,15 +128,18 @@ class Listener:
             max_inflight=MAX_INFLIGHT,
             max_arguments=MAX_ARGUMENTS,
             open_modules=sorted(open_modules),
+            keep=keep,
+            number=number,
+            cpu_seconds=cpu_seconds,
         )
-        self._job.set_result((job, execution))
+        self._writer.put(FromHost(job=job))
 
     async def ping(self, seconds: float) -> bool:
         """Whether the waiting worker answers in time; only before `serve`, one at a time."""
-        if self.ended.is_set() or not self.attached.done() or self._ping.done():
+        if self.ended.is_set() or self._writer is None or self._pinged is not None:
             return False
-        answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._ping.set_result(answered)
+        self._pinged = answered = asyncio.get_running_loop().create_future()
+        self._writer.put(FromHost(ping=True))
         try:
             async with asyncio.timeout(seconds):
                 await answered
@@ -123,17 +148,21 @@ class Listener:
         return True
 
     async def end_calls(self) -> None:
-        """Cancel every call under way and wait until none runs. The execution is revoked."""
+        """Cancel every call under way and wait until none runs. The execution is revoked.
+
+        Each is answered by BridgeClosed, and so is what comes later under the execution's token.
+        """
         if self._conversation is not None:
             await self._conversation.close()
 
     async def close(self) -> None:
         """End the stream and remove the socket."""
         self.closed = True
-        self._job.cancel()
         self.attached.cancel()
         self.done.cancel()
         await self.end_calls()
+        if self._writer is not None:
+            await self._writer.close()
         # The server unlinks the socket's path only when it has stopped: wait for that.
         await self._server.stop(None)
 
@@ -176,36 +205,44 @@ class Listener:
                 grpc.StatusCode.FAILED_PRECONDITION,
                 f"protocol {hello.protocol}, the host speaks {PROTOCOL}",
             )
+        self._writer = Writer(context.write)
         if not self.attached.done():
             self.attached.set_result(hello)
-        job, execution = await self._wait_for_job(requests, context)
-        self._conversation = Conversation(execution, self._pipeline, context.write)
-        await context.write(FromHost(job=job))
         async for data in requests:
             message = read_message(data)
-            if not execution.is_token(message.token):
+            if self._conversation is None or message.pong:
+                self._hear_pong(message)
+                continue
+            conversation = self._of(message.token)
+            if conversation is None:
                 self.fault = "a message carries no valid token"
                 await context.abort(grpc.StatusCode.UNAUTHENTICATED, self.fault)
-            if not message.HasField("done"):
-                await self._conversation.hear(message)
-            elif not self.done.done():
-                self.done.set_result(message.done)
+                return
+            if message.HasField("done"):
+                self._hear_end(conversation, message.done)
+            await conversation.hear(message)
 
-    async def _wait_for_job(
-        self, requests: AsyncIterator[bytes], context: grpc.aio.ServicerContext[bytes, FromHost]
-    ) -> tuple[Job, Execution]:
-        """Bring pings to the worker until there is a job."""
-        while True:
-            both: list[asyncio.Future[Any]] = [self._job, self._ping]
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-            if self._job.done():
-                return self._job.result()
-            answered, self._ping = self._ping.result(), asyncio.get_running_loop().create_future()
-            await context.write(FromHost(ping=True))
-            if not read_message(await anext(requests)).pong:
-                raise ProtocolError("no answer to a ping")
-            if not answered.done():
-                answered.set_result(None)
+    def _of(self, token: bytes) -> Conversation | None:
+        """The conversation that a token belongs to: the latest, or the one before."""
+        for one in (self._conversation, self._before):
+            if one is not None and one.execution.is_token(token):
+                return one
+        return None
+
+    def _hear_pong(self, message: FromSandbox) -> None:
+        """Only what was asked for is said before there is a job."""
+        if not message.pong or self._pinged is None:
+            raise ProtocolError("no answer to a ping")
+        if not self._pinged.done():
+            self._pinged.set_result(None)
+        self._pinged = None
+
+    def _hear_end(self, conversation: Conversation, done: Done) -> None:
+        """A worker that was interrupted says it twice, perhaps when the next job has begun."""
+        if conversation is self._conversation and done.number == self._number:
+            conversation.refuse_more()
+            if not self.done.done():
+                self.done.set_result(done)
 
 
 def give_socket(path: Path, uid: int) -> None:

@@ -57,7 +57,7 @@ class Execution:
         self.tool_loop = tool_loop
         """Where coroutine handlers run: the caller's loop."""
         self.on_progress = on_progress
-        self.spending = Spending(session.budget)
+        self.spending = Spending(session.budget, session.spending)
         self.counts = CallCounts()
         self.wall = wall
         self._deadline: float | None = None
@@ -97,4 +97,7 @@ class Session:
     audit: AuditLog
     principal: Principal = field(default_factory=Principal)
     budget: Budget = field(default_factory=Budget)
+    """Of each execution."""
+    spending: Spending | None = None
+    """What all its executions together have spent; None: of one execution alone."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)

@@ -1,4 +1,4 @@
-"""Sends results one message at a time; what waits meanwhile travels together.
+"""Sends messages one at a time; results that wait meanwhile travel together.
 
 The writing is a task of its own: a call that is cancelled must not cut a message that carries the
 answers of others.
@@ -16,7 +16,8 @@ _BATCH_BYTES = 1024 * 1024
 
 log = logging.getLogger("limbeck.bridge")
 
-_Waiting = tuple[ToolResult, int, asyncio.Future[None]]
+_Waiting = tuple[ToolResult | FromHost, int, asyncio.Future[None]]
+"""A result, or a whole message that travels alone."""
 
 
 class Writer:
@@ -32,16 +33,29 @@ class Writer:
 
     async def send(self, result: ToolResult) -> None:
         """Send one result; returns when it is written, or when the stream is over."""
-        if self._closed:
-            return
+        if not self._closed:
+            await self.put(result)
+
+    def put(self, item: ToolResult | FromHost) -> asyncio.Future[None]:
+        """Send a result, or a message of its own; nobody has to wait for what is given back."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[None] = loop.create_future()
-        size = result.ByteSize()
+        if self._closed:
+            waiter.set_result(None)
+            return waiter
+        size = item.ByteSize()
         self.unwritten += size
-        self._queue.append((result, size, waiter))
+        self._queue.append((item, size, waiter))
         if self._task is None:
             self._task = loop.create_task(self._drain())
-        await waiter
+        return waiter
+
+    def drop(self) -> set[int]:
+        """Send none of the results that wait; the calls that they were for."""
+        dropped = [one for one in self._queue if isinstance(one[0], ToolResult)]
+        self._queue = [one for one in self._queue if not isinstance(one[0], ToolResult)]
+        self._settle(dropped)
+        return {one[0].id for one in dropped if isinstance(one[0], ToolResult)}
 
     async def close(self) -> None:
         """Write no more."""
@@ -56,8 +70,13 @@ class Writer:
         try:
             while self._queue:
                 batch = self._take()
+                first = batch[0][0]
                 try:
-                    await self._write(FromHost(results=[result for result, _, _ in batch]))
+                    if isinstance(first, FromHost):
+                        await self._write(first)
+                    else:
+                        results = [one for one, _, _ in batch if isinstance(one, ToolResult)]
+                        await self._write(FromHost(results=results))
                 finally:
                     self._settle(batch)
         except Exception as error:
@@ -71,11 +90,13 @@ class Writer:
 
     def _take(self) -> list[_Waiting]:
         count = total = 0
-        for _, size, _ in self._queue:
-            if count and total + size > _BATCH_BYTES:
+        for item, size, _ in self._queue:
+            if count and (isinstance(item, FromHost) or total + size > _BATCH_BYTES):
                 break
             count += 1
             total += size
+            if isinstance(item, FromHost):
+                break
         batch, self._queue = self._queue[:count], self._queue[count:]
         return batch
 

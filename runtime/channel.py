@@ -30,6 +30,8 @@ IDLE_SECONDS = 0.05
 _END = None
 """In an inbox: the stream is over."""
 
+_JOB, _PING = "job", "ping"
+
 _HEADROOM = 24
 """Calls on the stack that reading or sending needs at most."""
 
@@ -38,7 +40,11 @@ _open: set[Channel] = set()
 
 
 class Channel:
-    """The stream to the host: `wait_for_job` once, then `call` and `stream` from any thread."""
+    """The stream to the host: `wait_for_job`, then `call` and `stream` from any thread, `done`.
+
+    In a session the next `wait_for_job` follows. What threads ask for between `done` and that is
+    held, and goes out under the next job's token.
+    """
 
     def __init__(self, address: str, gate: str) -> None:
         """Connect and say Hello; `gate` is the fingerprint of the policy on this side.
@@ -57,6 +63,11 @@ class Channel:
 
     def _start(self, connected: socket.socket) -> None:
         self._jobs = Inbox()
+        self._job: Job | None = None
+        self._final: bytes | None = None
+        """The part that ends the execution, until it is sent."""
+        self._is_held = False
+        """The execution is over: nothing more is sent before the next job."""
         self._waiting: dict[int, Putable] = {}
         self._settling: list[Inbox] = []
         self._turns = Turns(self._read)
@@ -75,28 +86,36 @@ class Channel:
         )
         _open.add(self)
 
-    def wait_for_job(self, idle: Callable[[], object] = int) -> Job:
-        """Block until the host sends the job; answer its pings meanwhile.
+    def wait_for_job(self, idle: Callable[[], object] = int, last: Job | None = None) -> Job:
+        """Block until the host sends a job other than the `last`; answer its pings meanwhile.
 
         `idle` is called once, when there is time: no job came at once. Raises BridgeClosed when the
-        host ends the stream instead.
+        host ends the stream instead. Interrupted, it may be called again: no job is lost.
         """
-        while self._jobs.items.empty() and self._stream.is_readable(IDLE_SECONDS):
-            self._read()
-        if self._jobs.items.empty():
-            idle()
-        while True:
-            job = self.wait(self._jobs)
-            if job is _END:
+        if last is None:
+            while self._jobs.items.empty() and self._stream.is_readable(IDLE_SECONDS):
+                self._read()
+            if self._jobs.items.empty():
+                idle()
+        while (job := self._job) is last or job is None:
+            word = self.wait(self._jobs)
+            if word is _END:
                 raise BridgeClosed
-            if isinstance(job, Job):
-                break
-            self._put(codec.PONG)
-        self._token = codec.token(job.token)
-        self._max_arguments = job.max_arguments
-        self.max_inflight = max(job.max_inflight, 1)
-        self._room = Room(self.max_inflight)
+            if word is _PING:
+                self._put(codec.PONG)
+        self._adopt(job, first=last is None)
         return job
+
+    def _adopt(self, job: Job, *, first: bool) -> None:
+        self._max_arguments = job.max_arguments
+        if first:
+            self.max_inflight = max(job.max_inflight, 1)
+            self._room = Room(self.max_inflight)
+        # Nothing is sent meanwhile, so that no message has parts of the one and the other's token.
+        self._token = codec.token(job.token)
+        self._final = None
+        self._is_held = False
+        self.flush()
 
     def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         """Call one tool: its value, or its error raised by its class."""
@@ -154,12 +173,18 @@ class Channel:
         """Read what is there, unless a thread does already."""
         self._turns.read_if_free(lambda: self._stream.is_readable(0))
 
-    def done(self, exit_code: int, error: dict[str, Any] | None) -> None:
-        """Report the script's end; the host kills the sandbox after that."""
+    def done(self, exit_code: int, error: dict[str, Any] | None, number: int = 0) -> None:
+        """Report the script's end; then the host kills the sandbox, or stops it until the next job.
+
+        Interrupted, it may be called again.
+        """
         data = b"" if error is None else json.dumps(error).encode()
         inbox = Inbox()
         self._settling.append(inbox)
-        self._put(codec.done(exit_code, data))
+        if not self._is_held:
+            self._final = codec.done(exit_code, data, number)
+            self._put(self._final)
+        self._settle_if_done()
         if not self._ended:
             self.wait(inbox)
 
@@ -255,8 +280,7 @@ class Channel:
         except BaseException:
             self._stream.close()  # A message may have been cut.
             raise
-        if self._settling and not self._outbox and not self._rest:
-            self._settle(True)
+        self._settle_if_done()
 
     @property
     def is_stuck(self) -> bool:
@@ -267,10 +291,11 @@ class Channel:
         if self._ended:
             return False
         stream = self._stream
-        return stream.is_owing or bool((self._rest or self._outbox) and stream.room > 0)
+        some = self._rest or (self._outbox and not self._is_held)
+        return stream.is_owing or bool(some and stream.room > 0)
 
     def _send_some(self) -> None:
-        if not self._rest and self._outbox:
+        if not self._rest and self._outbox and not self._is_held:
             message = self._take()
             # A byte of flags and four of size stand before each.
             self._rest = memoryview(b"\0" + len(message).to_bytes(4, "big") + message)
@@ -280,12 +305,18 @@ class Channel:
     def _take(self) -> bytes:
         parts = [self._outbox.popleft()]
         size = len(parts[0])
-        while self._outbox and len(parts) < MAX_ITEMS // 2:
+        while self._outbox and len(parts) < MAX_ITEMS // 2 and parts[-1] is not self._final:
             size += len(self._outbox[0])
             if size > MAX_MESSAGE // 2:
                 break
             parts.append(self._outbox.popleft())
+        if parts[-1] is self._final:
+            self._is_held = True
         return b"".join((self._token, *parts))
+
+    def _settle_if_done(self) -> None:
+        if self._is_held and not self._rest:
+            self._settle(True)
 
     def _settle(self, word: object) -> None:
         while self._settling:
@@ -318,8 +349,11 @@ class Channel:
             inbox = self._waiting.get(result.id)
             if inbox is not None:
                 self._turns.give(inbox, result)
-        if message.job is not None or message.ping:
-            self._turns.give(self._jobs, message.job or message.ping)
+        if message.job is not None:
+            self._job = message.job
+            self._turns.give(self._jobs, _JOB)
+        if message.ping:
+            self._turns.give(self._jobs, _PING)
 
     def _end(self) -> None:
         self._ended = True

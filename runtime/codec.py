@@ -75,9 +75,10 @@ def cancels(numbers: Iterable[int]) -> bytes:
     return _bytes(5, packed) if packed else b""
 
 
-def done(exit_code: int, error: bytes) -> bytes:
-    """The script's end; `error` is JSON, or empty."""
-    return _bytes(6, _number(1, exit_code) + (_bytes(2, error) if error else b""))
+def done(exit_code: int, error: bytes, number: int = 0) -> bytes:
+    """The script's end; `error` is JSON, or empty; `number` is that of the job."""
+    inner = _number(1, exit_code) + (_bytes(2, error) if error else b"") + _number(3, number)
+    return _bytes(6, inner)
 
 
 PONG = varint(7 << 3) + varint(1)
@@ -87,7 +88,8 @@ class Job:
     """What to run."""
 
     __slots__ = (
-        "execution_id", "gate", "max_arguments", "max_inflight", "open_modules", "script", "token"
+        "cpu_seconds", "execution_id", "gate", "keep", "max_arguments", "max_inflight", "number",
+        "open_modules", "script", "token",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -98,6 +100,9 @@ class Job:
         self.max_inflight = 0
         self.max_arguments = 0
         self.open_modules: list[str] = []
+        self.keep = False
+        self.number = 0
+        self.cpu_seconds = 0
 
 
 class Result:
@@ -173,6 +178,12 @@ def _read_job(data: memoryview) -> Job:
             job.max_arguments = _as_number(value)
         elif field == 7:
             job.open_modules.append(_as_text(value))
+        elif field == 8:
+            job.keep = bool(value)
+        elif field == 9:
+            job.number = _as_number(value)
+        elif field == 10:
+            job.cpu_seconds = _as_number(value)
     return job
 
 

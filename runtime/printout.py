@@ -12,6 +12,12 @@ import os
 import socket
 import sys
 
+_spares: dict[int, int] = {}
+"""Descriptor of a stream to another one of the same connection."""
+
+_streams: dict[int, io.TextIOWrapper] = {}
+"""What Python writes through, whatever a script makes of sys.stdout."""
+
 
 def connect(path: str) -> None:
     """Connect file descriptors 1 and 2 to the printout socket, in this order."""
@@ -19,17 +25,38 @@ def connect(path: str) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.connect(path)
             os.dup2(connection.fileno(), target)
-    sys.stdout = _text(1)
-    sys.stderr = _text(2)
+        _spares[target] = os.dup(target)
+        _streams[target] = _text(target)
+    sys.stdout, sys.stderr = _streams[1], _streams[2]
 
 
 def flush() -> None:
     """Hand over what Python still buffers; a script may have closed or replaced its streams."""
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (sys.stdout, sys.stderr, *_streams.values()):
         try:
             stream.flush()
-        except (OSError, ValueError, AttributeError):
+        except Exception:  # noqa: S112 - a stream of the script's own may raise anything
             continue
+
+
+def restore() -> None:
+    """Both streams as they were: a script may have closed, replaced or redirected them."""
+    for target, spare in _spares.items():
+        try:
+            if not os.path.sameopenfile(spare, target):
+                os.dup2(spare, target)
+        except OSError:
+            _reconnect(spare, target)
+        if _streams[target].closed:
+            _streams[target] = _text(target)
+    sys.stdout, sys.stderr = _streams[1], _streams[2]
+
+
+def _reconnect(spare: int, target: int) -> None:
+    try:
+        os.dup2(spare, target)
+    except OSError:
+        return  # Both are closed: what it prints is lost, as it asked for.
 
 
 def _text(descriptor: int) -> io.TextIOWrapper:

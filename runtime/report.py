@@ -11,7 +11,7 @@ from .errors import ToolError
 from .gate import Fault, shown
 
 SCRIPT = "<script>"
-"""File name of the script in tracebacks."""
+"""File name of the script in tracebacks; that of a session's first one."""
 
 MAX_FRAMES = 20
 """Frames that a report keeps, half from each end."""
@@ -29,11 +29,20 @@ MAX_TEXT = 4_000
 """Characters of one message."""
 
 
-def of_exception(error: BaseException) -> dict[str, Any]:
-    """Type, message, line, source, hint and traceback of an uncaught exception."""
+def file_name(number: int) -> str:
+    """The name in tracebacks of the script of a session's job number `number`."""
+    return SCRIPT if number <= 1 else f"<script {number}>"
+
+
+def of_exception(error: BaseException, script: str = SCRIPT) -> dict[str, Any]:
+    """Type, message, line, source, hint and traceback of an exception that `script` did not catch.
+
+    The line is the script's own, even where a function of an earlier script raised.
+    """
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_script(frame)]
-    line, source = (frames[-1].lineno, frames[-1].line) if frames else (None, "")
-    if isinstance(error, SyntaxError) and error.filename == SCRIPT:
+    own = [frame for frame in frames if frame.filename == script]
+    line, source = (own[-1].lineno, own[-1].line) if own else (None, "")
+    if isinstance(error, SyntaxError) and error.filename == script:
         line, source = error.lineno, (error.text or "").strip()
     kind = type(error).__name__
     message = _bounded(_message(error))
@@ -44,7 +53,7 @@ def of_exception(error: BaseException) -> dict[str, Any]:
         "line": line,
         "source": _bounded(source or ""),
         "hint": _hint(error),
-        "traceback": _render(frames, f"{kind}: {message}" if message else kind, error),
+        "traceback": _render(frames, f"{kind}: {message}" if message else kind, error, script),
     }
 
 
@@ -54,7 +63,15 @@ def of_refusal(faults: Sequence[Fault]) -> dict[str, Any]:
 
 
 def _is_script(frame: traceback.FrameSummary) -> bool:
-    return frame.filename == SCRIPT
+    return frame.filename == SCRIPT or frame.filename.startswith("<script ")
+
+
+def _place(frame: traceback.FrameSummary, script: str) -> str:
+    """Where a frame is; one of an earlier script of the session says so."""
+    if frame.filename == script:
+        return f"line {frame.lineno}, in {frame.name}"
+    number = frame.filename[len("<script ") : -1] or "1"
+    return f"line {frame.lineno} of the session's script {number}, in {frame.name}"
 
 
 def _message(error: BaseException) -> str:
@@ -99,7 +116,9 @@ def _hint(error: BaseException) -> str:
     return ""
 
 
-def _render(frames: Sequence[traceback.FrameSummary], last: str, error: BaseException) -> str:
+def _render(
+    frames: Sequence[traceback.FrameSummary], last: str, error: BaseException, script: str
+) -> str:
     kept = list(frames)
     left_out = len(kept) - MAX_FRAMES
     lines = []
@@ -108,16 +127,16 @@ def _render(frames: Sequence[traceback.FrameSummary], last: str, error: BaseExce
             if index == MAX_FRAMES // 2:
                 lines.append(f"  ... {left_out} frames")
             continue
-        lines.append(f"  line {frame.lineno}, in {frame.name}")
+        lines.append(f"  {_place(frame, script)}")
         if frame.line:
             lines.append(f"    {_bounded(frame.line)}")
     cause = error.__cause__
     if cause is not None:
         lines.append(f"  caused by {type(cause).__name__}: {_bounded(_message(cause))}")
-    return "\n".join([*lines, last, *_leaves(error)])
+    return "\n".join([*lines, last, *_leaves(error, script)])
 
 
-def _leaves(error: BaseException) -> list[str]:
+def _leaves(error: BaseException, script: str) -> list[str]:
     """What an exception group holds: how many, and the first few with their own frames."""
     if not isinstance(error, BaseExceptionGroup):
         return []
@@ -136,7 +155,8 @@ def _leaves(error: BaseException) -> list[str]:
     lines = [f"  {count} exceptions in the group:" if count > 1 else "  1 exception in the group:"]
     for number, leaf in enumerate(kept, 1):
         frames = [frame for frame in traceback.extract_tb(leaf.__traceback__) if _is_script(frame)]
-        lines += [f"  {number}. {_named(leaf)}", *(f"  {line}" for line in _last_frames(frames))]
+        last = _last_frames(frames, script)
+        lines += [f"  {number}. {_named(leaf)}", *(f"  {line}" for line in last)]
     if count > len(kept):
         lines.append(f"  ... {count - len(kept)} more")
     return lines
@@ -148,10 +168,10 @@ def _named(error: BaseException) -> str:
     return f"{type(error).__name__}: {short}" if short else type(error).__name__
 
 
-def _last_frames(frames: Sequence[traceback.FrameSummary]) -> list[str]:
+def _last_frames(frames: Sequence[traceback.FrameSummary], script: str) -> list[str]:
     lines = []
     for frame in frames[-MAX_LEAF_FRAMES:]:
-        lines.append(f"  line {frame.lineno}, in {frame.name}")
+        lines.append(f"  {_place(frame, script)}")
         if frame.line:
             lines.append(f"    {frame.line[:MAX_LEAF_TEXT]}")
     return lines

@@ -64,10 +64,13 @@ class Hello(_message.Message):
 
 class Job(_message.Message):
     __slots__ = (
+        "cpu_seconds",
         "execution_id",
         "gate",
+        "keep",
         "max_arguments",
         "max_inflight",
+        "number",
         "open_modules",
         "script",
         "token",
@@ -79,6 +82,9 @@ class Job(_message.Message):
     MAX_INFLIGHT_FIELD_NUMBER: _ClassVar[int]
     MAX_ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
     OPEN_MODULES_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    CPU_SECONDS_FIELD_NUMBER: _ClassVar[int]
     execution_id: str
     token: bytes
     script: str
@@ -86,6 +92,9 @@ class Job(_message.Message):
     max_inflight: int
     max_arguments: int
     open_modules: _containers.RepeatedScalarFieldContainer[str]
+    keep: bool
+    number: int
+    cpu_seconds: int
     def __init__(
         self,
         execution_id: str | None = ...,
@@ -95,6 +104,9 @@ class Job(_message.Message):
         max_inflight: int | None = ...,
         max_arguments: int | None = ...,
         open_modules: _Iterable[str] | None = ...,
+        keep: bool | None = ...,
+        number: int | None = ...,
+        cpu_seconds: int | None = ...,
     ) -> None: ...
 
 class ToolCall(_message.Message):
@@ -142,9 +154,13 @@ class ToolResult(_message.Message):
     ) -> None: ...
 
 class Done(_message.Message):
-    __slots__ = ("error", "exit_code")
+    __slots__ = ("error", "exit_code", "number")
     EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
     exit_code: int
     error: bytes
-    def __init__(self, exit_code: int | None = ..., error: bytes | None = ...) -> None: ...
+    number: int
+    def __init__(
+        self, exit_code: int | None = ..., error: bytes | None = ..., number: int | None = ...
+    ) -> None: ...

@@ -1,23 +1,25 @@
 """The process that runs the script: connects while warm, waits for a job, runs it, reports.
 
-Everything expensive is imported before the job arrives. The script shares this process, so that
-nothing here is kept from it: whatever this file reports, the host takes for the script's own word.
+In a session it runs one job after the other; `__main__` and everything else of the process stays,
+as in a notebook. Everything expensive is imported before the job arrives. The script shares this
+process, so that nothing here is kept from it: whatever this file reports, the host takes for the
+script's own word.
 """
 
 from __future__ import annotations
 
-import atexit
 import gc
 import linecache
 import os
 import sys
 import threading
 from collections.abc import Callable, Collection
+from functools import partial
 from importlib import import_module
 from types import CodeType, ModuleType
 from typing import Any
 
-from . import gate, printout, report, toolbox
+from . import between, gate, printout, report, toolbox
 from .channel import Channel
 from .codec import Job
 from .errors import TOOL_ERRORS, BridgeClosed
@@ -39,7 +41,7 @@ STACK_BYTES = 512 * 1024
 
 
 def main(bridge: str = "/bridge", tools: str = "/tools") -> None:
-    """Serve one job from the socket in `bridge`, with the stubs in `tools`; never returns."""
+    """Serve jobs from the socket in `bridge`, with the stubs in `tools`; never returns."""
     threading.stack_size(STACK_BYTES)
     printout.connect(f"{bridge}/{OUTPUT_SOCKET}")
     fingerprint = gate.fingerprint()
@@ -49,10 +51,23 @@ def main(bridge: str = "/bridge", tools: str = "/tools") -> None:
     except BridgeClosed:
         os._exit(0)
     toolbox.install(tools, channel)
-    exit_code, error = _run(job)
-    printout.flush()
-    channel.done(exit_code, error)
-    threading.Event().wait()  # The host kills the sandbox; until then threads may go on.
+    module = _main_module(job.gate, job.open_modules)
+    if job.gate:
+        gate.watch_files()
+    while True:
+        exit_code, error = _surely_run(job, module)
+        between.surely(printout.flush)
+        between.surely(partial(channel.done, exit_code, error, job.number))
+        # Until the host kills the sandbox, or stops it, threads may go on.
+        job = _next_job(channel, job)
+        between.surely(partial(between.put_right, module))
+
+
+def _next_job(channel: Channel, last: Job) -> Job:
+    try:
+        return between.surely(partial(channel.wait_for_job, last=last))
+    except BridgeClosed:
+        os._exit(0)
 
 
 def _preload() -> None:
@@ -62,34 +77,41 @@ def _preload() -> None:
     gc.freeze()
 
 
-def _run(job: Job) -> tuple[int, dict[str, Any] | None]:
+def _surely_run(job: Job, module: ModuleType) -> tuple[int, dict[str, Any] | None]:
+    """As `_run`. What an earlier script of the session raises here is told of this one."""
+    try:
+        return _run(job, module)
+    except BaseException as error:
+        return 1, report.of_exception(error, report.file_name(job.number))
+
+
+def _run(job: Job, module: ModuleType) -> tuple[int, dict[str, Any] | None]:
     """Run the script; its exit code, and how it failed (None when it did not)."""
+    name = report.file_name(job.number)
+    between.limit_cpu(job.cpu_seconds, hard=not job.keep)
     try:
         compiled = gate.compile_script(
-            job.script, gate=job.gate, open_modules=job.open_modules, filename=report.SCRIPT
+            job.script, gate=job.gate, open_modules=job.open_modules, filename=name
         )
     except gate.Refused as refusal:
         return 1, report.of_refusal(refusal.faults)
     except SyntaxError as error:
-        return 1, report.of_exception(error)
+        return 1, report.of_exception(error, name)
     # Not splitlines(): the parser counts no form feed and no Unicode separator.
     lines = [f"{line}\n" for line in job.script.split("\n")]
-    linecache.cache[report.SCRIPT] = (len(job.script), None, lines, report.SCRIPT)
-    module = _main_module(job.gate, job.open_modules)
-    if job.gate:
-        gate.watch_files()
-    outcome = _outcome(lambda: _execute(compiled.code, module))
-    settled = _outcome(_settle)
+    linecache.cache[name] = (len(job.script), None, lines, name)
+    outcome = _outcome(lambda: _execute(compiled.code, module), name)
+    settled = _outcome(between.wait_for_threads if job.keep else between.end_as_python_does, name)
     return outcome if outcome != FINE else settled
 
 
-def _outcome(step: Callable[[], None]) -> tuple[int, dict[str, Any] | None]:
+def _outcome(step: Callable[[], None], script: str) -> tuple[int, dict[str, Any] | None]:
     try:
         step()
     except SystemExit as leaving:
         return _exit_code(leaving), None
     except BaseException as error:
-        return 1, report.of_exception(error)
+        return 1, report.of_exception(error, script)
     return FINE
 
 
@@ -111,17 +133,6 @@ def _execute(code: CodeType, module: ModuleType) -> None:
         asyncio.run(coroutine)
     else:
         exec(code, module.__dict__)  # noqa: S102 - the script, in its sandbox
-
-
-def _settle() -> None:
-    """Wait for the script's own threads and run its exit handlers, as Python does at its end."""
-    # First what Python runs before it joins: idle pools are told to end.
-    for ending in reversed(threading._threading_atexits):  # type: ignore[attr-defined]
-        ending()
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
-            thread.join()
-    atexit._run_exitfuncs()
 
 
 def _show(value: object) -> None:

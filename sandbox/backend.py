@@ -114,6 +114,10 @@ def _profile(name: Any) -> dict[str, int]:
     return PROFILES[name]
 
 
+LONGEST_LIFE = 24 * 3600.0
+"""Seconds that a sandbox may serve a session, at most; RLIMIT_CPU's hard limit comes from it."""
+
+
 class ExitCause(StrEnum):
     """Why process 1 of a sandbox is gone."""
 
@@ -219,6 +223,10 @@ class Sandbox(Protocol):
 
         Raises SandboxUnavailable when it cannot be had; the sandbox is dead or dies then.
         """
+
+    def so_far(self) -> ExitReport:
+        """How it stands between two jobs: usage, and cause MEMORY when that limit was hit since
+        the last time."""
 
     async def thaw(self) -> None:
         """Let everything go on. Raises SandboxUnavailable when the sandbox is dead."""

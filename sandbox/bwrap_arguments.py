@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from .backend import HostFolder, Limits
+from .backend import LONGEST_LIFE, HostFolder, Limits
 from .packages import PackagesFolder
 from .provision import Interpreter, RuntimeFolder
 
@@ -166,5 +166,5 @@ def program(interpreter: Interpreter, limits: Limits) -> list[str]:
         f"data={int(limits.memory * MEMORY_SHARE)}",
         f"nproc={limits.pids}",
         f"fsize={max(limits.tmp, limits.workspace)}",
-        f"cpu={int(limits.cpu_budget) + 5}",
+        f"cpu={int(LONGEST_LIFE * max(limits.cpu, 1))}",
     ]  # fmt: skip

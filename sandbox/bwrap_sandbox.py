@@ -70,6 +70,7 @@ class BubblewrapSandbox(ReservedSandbox):
         self._inner = -1
         self._tree: ProcessTree | None = None
         self._limit_hit: ExitCause | None = None
+        self._oom_before = 0
         if hierarchies is not None:
             try:
                 self._cgroup = Cgroup(hierarchies, self._id)
@@ -139,6 +140,13 @@ class BubblewrapSandbox(ReservedSandbox):
         if self._cgroup is not None:
             return self._cgroup.usage()
         return self._tree.usage() if self._tree is not None else Usage()
+
+    def so_far(self) -> ExitReport:
+        """How it stands between two jobs."""
+        kills = self._oom_kills()
+        before, self._oom_before = self._oom_before, kills
+        cause = ExitCause.MEMORY if kills > before else ExitCause.EXITED
+        return ExitReport(cause=cause, usage=self.usage())
 
     async def kill(self) -> ExitReport:
         """SIGKILL all of it and wait."""
@@ -246,6 +254,7 @@ class BubblewrapSandbox(ReservedSandbox):
         interval = INTERVAL if self._cgroup is None else CPU_INTERVAL
         while True:
             await asyncio.sleep(interval)
+            await self._going.wait()
             if self._cgroup is None and self._over_memory():
                 return self._hit(ExitCause.MEMORY)
             if self._over_cpu():
@@ -295,7 +304,7 @@ class BubblewrapSandbox(ReservedSandbox):
             return self._limit_hit
         # A script may lose a child to the limit, and go on to an end of its own.
         own_end = said.word == "exited" and said.exit_code is not None
-        if not own_end and self._cgroup is not None and self._cgroup.oom_kills():
+        if not own_end and self._oom_kills() > self._oom_before:
             return ExitCause.MEMORY
         if said.signal == signal.SIGXCPU or (said.signal == signal.SIGKILL and self._over_cpu()):
             return ExitCause.CPU
@@ -304,6 +313,9 @@ class BubblewrapSandbox(ReservedSandbox):
         if said.word == "exited":
             return ExitCause.EXITED
         return ExitCause.KILLED if self._killed else ExitCause.LOST
+
+    def _oom_kills(self) -> int:
+        return int(self._cgroup.oom_kills()) if self._cgroup is not None else 0
 
     async def _remove_cgroup(self) -> None:
         if self._cgroup is None:

@@ -11,12 +11,13 @@ import logging
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..bridge.audit import AuditLog
+from ..bridge.budget import Spending
 from ..bridge.handlers import HandlerRunner
 from ..bridge.policy import Policy, build_pipeline
 from ..bridge.session import Execution, Principal, Session
@@ -26,27 +27,27 @@ from ..runtime.errors import SandboxUnavailable
 from ..runtime.script import NotPython, prepare
 from ..stubs.catalog import Catalog
 from ..stubs.render import render_catalog
-from .backend import Backend, Limits
+from .backend import LONGEST_LIFE, Backend, Limits
 from .cancelling import Cancelled, unless
+from .earlier import name_inside
 from .exhaustion import unavailable
 from .inputs import Inputs
 from .output import OnOutput
 from .pool import PoolStatistics, SandboxPool
 from .printout import QUOTA_BYTES, Printout, spool_folder, tidy_spool
-from .result import (
-    Artifact,
-    CallSummary,
-    ErrorInfo,
-    ExecutionResult,
-    SandboxInfo,
-    Status,
-    Truncation,
-    UsageSummary,
-    Warning,
+from .result import ExecutionResult, SandboxInfo, Status
+from .sessions import (
+    IDLE_SECONDS,
+    LIFE_SECONDS,
+    LiveSession,
+    Sessions,
+    state_gone,
+    threads_left,
 )
-from .verdict import Facts, Verdict, judge
+from .summing import nothing_ran, sum_up
+from .verdict import Verdict, judge
 from .vetting import Vetter
-from .warm import Assignment, WarmSandbox
+from .warm import Assignment, NotThawed, WarmSandbox
 
 log = logging.getLogger("limbeck.sandbox")
 
@@ -70,7 +71,14 @@ class Settings:
     max_queued: int = 256
     """Executions that may wait for a place; one more is told so at once."""
     max_sandboxes: int = field(default_factory=lambda: 4 * (os.cpu_count() or 1))
-    """Sandboxes that live at a time; further executions wait in turn."""
+    """Sandboxes that run at a time; further executions wait in turn."""
+    max_kept: int = field(default_factory=lambda: 8 * (os.cpu_count() or 1))
+    """Sandboxes of sessions that stand still at a time, beside those that run; one more ends the
+    longest idle one."""
+    session_idle: float = IDLE_SECONDS
+    """Seconds after which a session's sandbox ends when nobody uses it."""
+    session_life: float = LIFE_SECONDS
+    """Seconds after which it ends in any case, between two scripts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +94,8 @@ class Request:
     principal: Principal = field(default_factory=Principal)
     on_output: OnOutput | None = None
     """Called from limbeck's loop and from handler threads."""
+    session: LiveSession | None = None
+    """Whose state it goes on with; `principal` is the session's then."""
 
 
 class Core:
@@ -100,6 +110,7 @@ class Core:
         self._pipeline = build_pipeline(settings.policy, HandlerRunner(self._threads))
         stock = {settings.limits: settings.warm}
         self._pool = SandboxPool(self._open, settings.backend.shape, stock)
+        self.sessions = Sessions(self._pool.discard, settings.max_kept)
         self._slots = asyncio.Semaphore(settings.max_sandboxes)
         self._queued = 0
         self._checking = asyncio.Lock()
@@ -116,12 +127,14 @@ class Core:
         assert task is not None, "a coroutine of ours runs in a task"
         self._running[task] = request.cancel
         try:
-            return await self._execute(request, execution_id)
+            if request.session is None:
+                return await self._execute(request, execution_id)
+            return await self._in_turn(request, request.session, execution_id)
         except SandboxUnavailable as error:
-            return _nothing_ran(execution_id, Status.UNAVAILABLE, "unavailable", str(error))
+            return nothing_ran(execution_id, Status.UNAVAILABLE, "unavailable", str(error))
         except Cancelled:
             text = "the execution was cancelled"
-            return _nothing_ran(execution_id, Status.CANCELLED, "cancelled", text)
+            return nothing_ran(execution_id, Status.CANCELLED, "cancelled", text)
         finally:
             del self._running[task]
 
@@ -135,8 +148,52 @@ class Core:
             await self._vetter.close()
         if self._checks:
             await asyncio.wait(self._checks)
+        self.sessions.close_all()
         await self._pool.close()
         self._threads.close()
+
+    async def open_session(
+        self,
+        principal: Principal,
+        scopes: frozenset[str] | None,
+        limits: Limits,
+        *,
+        idle: float,
+        life: float,
+    ) -> LiveSession:
+        """Begin a session; nothing starts before its first script. `scopes` None: the settings'."""
+        catalog, stubs = self._catalog, self._stubs
+        if scopes is not None and scopes != self.settings.scopes:
+            catalog = self.settings.whole.visible(scopes)
+            stubs = render_catalog(catalog)
+        policy = self.settings.policy
+        session = Session(
+            catalog=catalog,
+            whole=self.settings.whole,
+            audit=self.audit,
+            principal=principal,
+            budget=policy.budget,
+            spending=Spending(policy.session_budget or policy.budget),
+        )
+        return LiveSession(session, stubs, limits, idle=idle, life=min(life, LONGEST_LIFE))
+
+    async def _in_turn(
+        self, request: Request, live: LiveSession, execution_id: str
+    ) -> ExecutionResult:
+        """One execution at a time in a session; who comes meanwhile waits."""
+        live.cancels.add(request.cancel)
+        try:
+            if live.closed or len(live.cancels) > self.settings.max_queued:
+                text = "it is closed" if live.closed else "too many executions wait in it already"
+                return nothing_ran(execution_id, Status.UNAVAILABLE, "session", f"session: {text}")
+            await unless(request.cancel, live.turn.acquire())
+            try:
+                result = await self._execute(request, execution_id)
+            finally:
+                live.turn.release()
+        finally:
+            live.cancels.discard(request.cancel)
+        return replace(result, session_id=live.session.id)
 
     def statistics(self) -> PoolStatistics:
         """What the warm pool has and did."""
@@ -164,17 +221,17 @@ class Core:
         try:
             script = prepare(request.script, settings.limits.script)
         except NotPython as error:
-            return _nothing_ran(
+            return nothing_ran(
                 execution_id, Status.REFUSED, error.code, error.message, hint=error.hint
             )
         problem = await unless(request.cancel, self._check_in_background())
         if problem is not None:
             text = f"{settings.backend.name}: {problem}"
-            return _nothing_ran(execution_id, Status.UNAVAILABLE, "unavailable", text)
+            return nothing_ran(execution_id, Status.UNAVAILABLE, "unavailable", text)
         faults = await unless(request.cancel, self._vet(script))
         if faults:
             count = f"{len(faults)} fault{'s' if len(faults) > 1 else ''}"
-            return _nothing_ran(
+            return nothing_ran(
                 execution_id,
                 Status.REFUSED,
                 "refused",
@@ -184,7 +241,7 @@ class Core:
         queued = self._slots.locked()
         if queued and self._queued >= settings.max_queued:
             text = f"{settings.max_queued} executions wait already; try again later"
-            return _nothing_ran(execution_id, Status.UNAVAILABLE, "queue_full", text)
+            return nothing_ran(execution_id, Status.UNAVAILABLE, "queue_full", text)
         self._queued += 1
         try:
             await unless(request.cancel, self._slots.acquire())
@@ -211,14 +268,38 @@ class Core:
             raise unavailable("the vetting child", error) from error
 
     async def _run(self, request: Request, script: str, start: str) -> ExecutionResult:
-        limits = request.limits or self.settings.limits
-        session = Session(
-            catalog=self._catalog,
-            whole=self.settings.whole,
-            audit=self.audit,
-            principal=request.principal,
-            budget=self.settings.policy.budget,
-        )
+        """Run it in a sandbox of its own, or in the session's."""
+        live = request.session
+        if live is None:
+            limits = request.limits or self.settings.limits
+            one, start = await self._sandbox(limits, start, request.cancel)
+            return await self._run_in(one, request, script, start)
+        limits = request.limits or live.limits
+        kept = self.sessions.take(live)
+        if kept is not None:
+            try:
+                return await self._run_in(kept, request, script, "kept")
+            except NotThawed:
+                live.lose("its sandbox was lost while it stood still")
+        one, start = await self._sandbox(limits, start, request.cancel)
+        live.born = self.sessions.clock()
+        return await self._run_in(one, request, script, start)
+
+    async def _sandbox(
+        self, limits: Limits, start: str, cancel: asyncio.Event
+    ) -> tuple[WarmSandbox, str]:
+        """A sandbox that has run nothing, and how it came to be there."""
+        one = await self._pool.lease(limits)
+        if one is not None:
+            return one, "warm"
+        return await self._open(limits, cancel), start
+
+    async def _run_in(
+        self, one: WarmSandbox, request: Request, script: str, start: str
+    ) -> ExecutionResult:
+        live = request.session
+        limits = request.limits or (live.limits if live is not None else self.settings.limits)
+        session = live.session if live is not None else self._session_of_one(request.principal)
         execution = Execution(
             session,
             wall=limits.wall,
@@ -226,10 +307,7 @@ class Core:
             on_progress=_progress(request.on_output),
         )
         printout = Printout(kept=limits.output_kept, spool=self._spool / f"{execution.id}.txt")
-        one = await self._pool.lease(limits)
-        start = start if one is None else "warm"
-        if one is None:
-            one = await self._open(limits, request.cancel)
+        number = live.number + 1 if live is not None else 1
         try:
             info = SandboxInfo(
                 backend=self.settings.backend.name,
@@ -242,21 +320,56 @@ class Core:
                     script=script,
                     gate=self.settings.gate,
                     open_modules=self.settings.open_modules,
-                    stubs=self._stubs,
+                    stubs=live.stubs if live is not None else self._stubs,
                     inputs=request.inputs,
                     limits=limits,
                     execution=execution,
                     cancel=request.cancel,
                     printout=printout,
                     on_output=request.on_output,
+                    keep=live is not None,
+                    number=number,
+                    earlier=live.printouts if live is not None else None,
                 )
             )
         finally:
-            # It is dead already; removing what is left of it is nobody's to wait for.
-            self._pool.discard(one)
+            if live is not None and one.kept:
+                self.sessions.keep(live, one)
+            else:
+                # It is dead already; removing what is left of it is nobody's to wait for.
+                self._pool.discard(one)
+        verdict = judge(facts)
+        if live is not None:
+            verdict = self._after(live, verdict, one, number, printout)
         if printout.spooled:
             await self._threads.run(partial(self._tidy_spool, printout.spooled))
-        return _result(execution, judge(facts), facts, printout, one.wall, info)
+        inside = name_inside(number) if live is not None else None
+        return sum_up(execution, verdict, facts, printout, one.wall, info, inside)
+
+    def _after(
+        self, live: LiveSession, verdict: Verdict, one: WarmSandbox, number: int, printout: Printout
+    ) -> Verdict:
+        """What a session remembers of an execution, and what its result says of the state."""
+        live.number = number
+        live.printouts.add(number, printout)
+        warnings = live.told()
+        if not one.kept:
+            why = f"the sandbox ended with the script ({verdict.status})"
+            warnings = (*warnings, state_gone(why))
+            if verdict.status is Status.CANCELLED:
+                live.lose("the execution before was cancelled")  # Its result may be seen by nobody.
+        elif one.threads_left:
+            warnings = (*warnings, threads_left(one.threads_left))
+        return replace(verdict, warnings=(*verdict.warnings, *warnings))
+
+    def _session_of_one(self, principal: Principal) -> Session:
+        return Session(
+            catalog=self._catalog,
+            whole=self.settings.whole,
+            audit=self.audit,
+            principal=principal,
+            budget=self.settings.policy.budget,
+        )
 
     def _tidy_spool(self, just_written: Path | None = None) -> None:
         for problem in tidy_spool(self._spool, self.settings.spool_quota, just_written):
@@ -275,73 +388,6 @@ class Core:
             # The host lacks descriptors, memory or disk: nothing ran, and nothing is left.
             text = f"{error.strerror or error}; the host has no room for another sandbox"
             raise SandboxUnavailable({self.settings.backend.name: text}) from error
-
-
-def _result(
-    execution: Execution,
-    verdict: Verdict,
-    facts: Facts,
-    printout: Printout,
-    wall: float,
-    info: SandboxInfo,
-) -> ExecutionResult:
-    counts = execution.counts
-    warnings = verdict.warnings
-    if printout.spool_error:
-        text = f"the whole printout could not be written: {printout.spool_error}"
-        warnings = (*warnings, Warning(code="spool", message=text))
-    spooled = printout.spooled
-    return ExecutionResult(
-        execution_id=execution.id,
-        status=verdict.status,
-        started=verdict.started,
-        exit_code=verdict.exit_code,
-        printout=printout.text(),
-        truncated=Truncation(
-            kept=printout.kept, total=printout.total, path=str(spooled) if spooled else None
-        )
-        if printout.truncated
-        else None,
-        error=verdict.error,
-        calls=CallSummary(
-            started=counts.started,
-            succeeded=counts.succeeded,
-            failed=counts.failed,
-            denied=counts.denied,
-            writes_applied=counts.writes_applied,
-            unknown_outcome=counts.unknown_outcome,
-            by_tool=dict(counts.by_tool),
-        ),
-        usage=UsageSummary(
-            wall=wall,
-            cpu=facts.exit.usage.cpu_seconds,
-            memory_peak=facts.exit.usage.memory_peak,
-            output_bytes=printout.total,
-            result_bytes=execution.spending.result_bytes,
-        ),
-        artifacts=(Artifact(name="printout.txt", path=str(spooled), size=printout.total),)
-        if spooled
-        else (),
-        warnings=warnings,
-        sandbox=info,
-    )
-
-
-def _nothing_ran(
-    execution_id: str,
-    status: Status,
-    code: str,
-    message: str,
-    *,
-    hint: str = "",
-    faults: tuple[str, ...] = (),
-) -> ExecutionResult:
-    return ExecutionResult(
-        execution_id=execution_id,
-        status=status,
-        started=False,
-        error=ErrorInfo(code=code, message=message, hint=hint, faults=faults),
-    )
 
 
 def _progress(on_output: OnOutput | None) -> Callable[[str], None] | None:

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from ..runtime.errors import SandboxUnavailable
 from . import seccomp, uids
-from .backend import ExitCause, ExitReport, Limits, Usage
+from .backend import LONGEST_LIFE, ExitCause, ExitReport, Limits, Usage
 from .bwrap_arguments import MASKED_FILES, MASKED_FOLDERS, MEMORY_SHARE, SHM_BYTES, threads
 from .owner import this_process
 from .process_one import ProcessOneReport
@@ -29,9 +29,9 @@ SANDBOX_LABEL = "io.limbeck.sandbox"
 DEADLINE_LABEL = "io.limbeck.deadline"
 """Seconds since the epoch; whoever finds a container later may remove it, whoever owns it."""
 
-LONGEST_WAIT = 3_600.0
-"""Seconds beside the wall limit that a container may live: in the pool, and while people are asked.
-"""
+LONGEST_WAIT = LONGEST_LIFE + 3_600.0
+"""Seconds beside the wall limit that a container may live: in a session, in the pool, and while
+people are asked."""
 
 CPU_INTERVAL = 0.25
 KEPT_BYTES = 8 * 1024
@@ -165,7 +165,7 @@ class DockerSandbox(ReservedSandbox):
         return [
             f"data={int(limits.memory * MEMORY_SHARE)}",
             f"fsize={max(limits.tmp, limits.workspace)}",
-            f"cpu={int(limits.cpu_budget) + 5}",
+            f"cpu={int(LONGEST_LIFE * max(limits.cpu, 1))}",
         ]
 
     def _host_config(self, limits: Limits) -> dict[str, Any]:
@@ -278,6 +278,7 @@ class DockerSandbox(ReservedSandbox):
     async def _watch(self) -> None:
         while True:
             await asyncio.sleep(CPU_INTERVAL)
+            await self._going.wait()
             if self._over_cpu():
                 self._limit_hit = ExitCause.CPU
                 await self._strike()

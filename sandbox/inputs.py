@@ -8,6 +8,7 @@ since what they point to was not named.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import threading
 from collections.abc import Collection, Iterator, Mapping
@@ -68,9 +69,12 @@ def check_inputs(
 def copy_inputs(inputs: Inputs, folder: Path, stop: threading.Event) -> None:
     """Copy the inputs into `folder`, read-only for everybody; ends early when `stop` is set.
 
-    Raises SandboxUnavailable: nothing has run then.
+    What has the same name there, from an earlier script of the session, is replaced. Raises
+    SandboxUnavailable: nothing has run then.
     """
     try:
+        for name in inputs:
+            _remove(folder / name)
         files = list(_files(inputs, folder))
         _check_room(files, folder)
         for source, target in files:
@@ -78,11 +82,20 @@ def copy_inputs(inputs: Inputs, folder: Path, stop: threading.Event) -> None:
                 return
             target.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             _copy(source, target, stop)
-        for path in folder.rglob("*"):
-            path.chmod(0o755 if path.is_dir() else 0o444)
+        for name in inputs:
+            for path in (folder / name, *(folder / name).rglob("*")):
+                path.chmod(0o755 if path.is_dir() else 0o444)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         raise SandboxUnavailable({"data": f"{where}{error.strerror or error}"}) from None
+
+
+def _remove(path: Path) -> None:
+    """Who has it open inside goes on reading the old one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _check_name(name: object) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from ..bridge.server import give_socket
@@ -16,8 +17,8 @@ log = logging.getLogger("limbeck.sandbox")
 
 STREAMS = ("stdout", "stderr")
 CHUNK = 64 * 1024
-DRAIN_SECONDS = 2.0
-"""How long to read on after the sandbox is dead; everything written is in the socket already."""
+MOST_LEFT = 16 * 1024 * 1024
+"""Bytes that are read at the end: more than two sockets hold."""
 
 OnOutput = Callable[[str, str], None]
 """Called with the stream's name and the text, on limbeck's loop."""
@@ -33,7 +34,7 @@ class OutputListener:
         self._on_output: OnOutput | None = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.setblocking(False)
-        self._reading: list[asyncio.Task[None]] = []
+        self._reading: list[_Stream] = []
         self._accepting: asyncio.Task[None] | None = None
         self.overflow = asyncio.Event()
 
@@ -55,52 +56,43 @@ class OutputListener:
         """A job begins. `maximum` bytes in all; beyond it `overflow` is set, nothing more kept."""
         self._printout, self._maximum, self._on_output = printout, maximum, on_output
 
+    def finish(self) -> None:
+        """A job has ended and nothing inside runs: read what is still in the sockets."""
+        for stream in self._reading:
+            stream.read_all()
+        self._printout.close()
+        self._printout, self._on_output = Printout(kept=CHUNK), None
+
     async def drain(self) -> None:
         """Read what the dead sandbox has left in its sockets, and close them."""
-        if self._reading:
-            await asyncio.wait(self._reading, timeout=DRAIN_SECONDS)
-        tasks = [*self._reading, *([self._accepting] if self._accepting is not None else [])]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            # Before their sockets are closed: the loop forgets a cancelled read a moment later, by
+        if self._accepting is not None:
+            self._accepting.cancel()
+            # Before its socket is closed: the loop forgets a cancelled accept a moment later, by
             # its descriptor's number, which may be somebody else's by then.
-            await asyncio.wait(tasks)
+            await asyncio.wait([self._accepting])
+        self.finish()
+        for stream in self._reading:
+            stream.close()
         self._socket.close()
-        self._printout.close()
 
     async def _accept(self) -> None:
         loop = asyncio.get_running_loop()
         for name in STREAMS:
             connection, _ = await loop.sock_accept(self._socket)
-            connection.setblocking(False)
-            self._reading.append(asyncio.create_task(self._read(name, connection)))
+            self._reading.append(_Stream(connection, partial(self._take, name)))
         # SAFETY: the script may connect too, but only after the worker has both its streams.
         self._socket.close()
 
-    async def _read(self, name: str, connection: socket.socket) -> None:
-        loop = asyncio.get_running_loop()
-        begun = b""  # Of a character whose rest is still to come.
-        with connection:
-            try:
-                while data := await loop.sock_recv(connection, CHUNK):
-                    data = begun + data
-                    end = whole_characters(data)
-                    begun = data[end:]
-                    self._take(name, data[:end])
-            finally:
-                self._take(name, begun)
-
     def _take(self, name: str, data: bytes) -> None:
         """Hand on what was printed, as far as it may be."""
-        if self.overflow.is_set():
+        if self.overflow.is_set() or not data:
             return
         room = self._maximum - self._printout.total
         if len(data) > room:
             data = data[: whole_characters(data[:room])]
             self.overflow.set()
         self._printout.feed(data)
-        if self._on_output is None or not data:
+        if self._on_output is None:
             return
         try:
             self._on_output(name, data.decode("utf-8", "replace"))
@@ -108,3 +100,50 @@ class OutputListener:
             # Whoever listened is gone; a script that nobody reads would stop at its next line.
             log.exception("on_output failed; it is told nothing more")
             self._on_output = None
+
+
+class _Stream:
+    """One connection: read when there is something, in whole characters."""
+
+    def __init__(self, connection: socket.socket, take: Callable[[bytes], None]) -> None:
+        connection.setblocking(False)
+        self._connection = connection
+        self._take = take
+        self._begun = b""
+        """Of a character whose rest is still to come."""
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(connection, self._read)
+
+    def read_all(self) -> None:
+        """Take what is there, and a character that never came to its end."""
+        left = MOST_LEFT
+        while left > 0 and (size := self._read()):
+            left -= size
+        begun, self._begun = self._begun, b""
+        self._take(begun)
+
+    def close(self) -> None:
+        """Read no more."""
+        if self._connection.fileno() >= 0:
+            self._loop.remove_reader(self._connection)
+            self._connection.close()
+
+    def _read(self) -> int:
+        """Read once: how many bytes; 0 when there is nothing, now or ever."""
+        if self._connection.fileno() < 0:
+            return 0
+        try:
+            data = self._connection.recv(CHUNK)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return 0
+        size = len(data)
+        data = self._begun + data
+        end = whole_characters(data)
+        self._begun = data[end:]
+        self._take(data[:end])
+        return size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -73,6 +74,15 @@ class Printout:
         left_out = self.total - len(head) - len(tail)
         note = f"[... {left_out:,} bytes left out ...]"
         return f"{head.decode('utf-8', 'replace')}\n{note}\n{tail.decode('utf-8', 'replace')}"
+
+    def write_whole(self, path: Path) -> None:
+        """Write all that was printed into a new file, or what is kept of it. Raises OSError."""
+        with path.open("xb") as target:
+            if self.truncated and self.spooled is not None:
+                with self.spooled.open("rb") as whole:
+                    shutil.copyfileobj(whole, target, 1024 * 1024)
+            else:
+                target.write(self.text().encode())
 
     def _parts(self) -> tuple[bytes, bytes]:
         """What is kept of head and tail; where something is left out, no character is cut."""

@@ -6,7 +6,7 @@ import asyncio
 import math
 import secrets
 
-from .backend import ExitReport, HostFolder, Limits, Usage
+from .backend import ExitCause, ExitReport, HostFolder, Limits, Usage
 from .exhaustion import unavailable
 from .folders import make_folder, remove_folder
 from .process_one import ProcessOne
@@ -34,6 +34,14 @@ class Clocked:
         """Let everything go on."""
         await self._process_one.thaw()
 
+    def usage(self) -> Usage:
+        """CPU and memory so far."""
+        raise NotImplementedError
+
+    def so_far(self) -> ExitReport:
+        """How it stands between two jobs."""
+        return ExitReport(cause=ExitCause.EXITED, usage=self.usage())
+
 
 class ReservedSandbox(Clocked):
     """A sandbox that reserves its uid and its folder when it is made."""
@@ -56,6 +64,9 @@ class ReservedSandbox(Clocked):
         self._supervising: asyncio.Task[ExitReport] | None = None
         self._cpu_before = 0.0
         self._cpu_budget = math.inf
+        self._going = asyncio.Event()
+        """Something inside runs: who watches limits has something to see."""
+        self._going.set()
         self._killed = False
         self._closed = False
 
@@ -80,9 +91,16 @@ class ReservedSandbox(Clocked):
         self._cpu_budget = cpu_budget
         self._process_one.begin(wall)
 
-    def usage(self) -> Usage:
-        """CPU and memory so far."""
-        raise NotImplementedError
+    async def freeze(self) -> int:
+        """Stop everything inside but process 1; how many threads stand still."""
+        stopped = await super().freeze()
+        self._going.clear()
+        return stopped
+
+    async def thaw(self) -> None:
+        """Let everything go on."""
+        self._going.set()
+        await super().thaw()
 
     async def wait(self) -> ExitReport:
         """Wait until nothing of it lives."""

@@ -40,6 +40,8 @@ class Truncation:
     """Bytes printed."""
     path: str | None
     """File on the host that holds the whole, when there is one."""
+    inside: str | None = None
+    """Where the session's next script finds the whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +114,7 @@ class SandboxInfo:
 
     backend: str = ""
     start: str = ""
-    """warm, cold or queued."""
+    """warm, cold or queued; kept when a session went on."""
     memory_limit: str = ""
     """How memory is limited: "cgroup v2", "cgroup v1", "watcher" or "none"."""
     image: str | None = None
@@ -138,6 +140,8 @@ class ExecutionResult:
     emitted: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[Warning, ...] = ()
     sandbox: SandboxInfo = field(default_factory=SandboxInfo)
+    session_id: str | None = None
+    """Of the session that it belongs to; None without one."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, ready for JSON."""
@@ -161,9 +165,11 @@ class ExecutionResult:
         """What there is to say besides the printout: cuts, failure, warnings. Not neutralised."""
         lines = []
         if self.truncated is not None:
+            inside = self.truncated.inside
             lines.append(
                 f"[printout cut: {self.truncated.kept:,} of {self.truncated.total:,} bytes kept"
-                f"{'; the script finished' if self.status is Status.OK else ''}]"
+                f"{'; the script finished' if self.status is Status.OK else ''}"
+                f"{f'; the whole is in {inside} for the next script' if inside else ''}]"
             )
         if self.status is not Status.OK:
             lines += self._failure()

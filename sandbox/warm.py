@@ -1,9 +1,10 @@
-"""One sandbox from its making to its end: opened until its worker waits, then run once.
+"""One sandbox from its making to its end: opened until its worker waits, then run.
 
 `open` may happen long before there is a job: a warm sandbox has its worker connected and idle, and
 has run nothing. The teardown has a fixed order: revoke, so that no tool starts any more; cancel
 what runs; kill and wait until nothing lives; only then read counters and what is left in the
-sockets; then remove.
+sockets; then remove. A session's sandbox that is kept takes the same way with `freeze` in the place
+of the kill, and stands still until its next script.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import math
 import threading
 import time
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from ..bridge.call import CallNext
@@ -24,6 +27,8 @@ from ..bridge.threads import DaemonPool
 from ..runtime.errors import SandboxUnavailable
 from ..runtime.wire_pb2 import Hello
 from .backend import Backend, ExitCause, ExitReport, Limits, Sandbox
+from .cancelling import Cancelled
+from .earlier import EarlierPrintouts
 from .exhaustion import unavailable
 from .inputs import Inputs, copy_inputs
 from .output import OnOutput, OutputListener
@@ -48,6 +53,9 @@ KILL_SECONDS = 20.0
 TEARDOWN_SECONDS = 5.0
 """Bound of one step of the teardown; what is late is logged and left to the reaper."""
 
+WORKER_THREADS = 1
+"""Of the worker itself: its main thread."""
+
 _copiers = DaemonPool("limbeck-inputs", 4)
 """Copying large inputs must not hold the loop."""
 
@@ -68,10 +76,20 @@ class Assignment:
     cancel: asyncio.Event
     printout: Printout
     on_output: OnOutput | None
+    keep: bool = False
+    """Of a session: when the script comes to its own end, the sandbox stands still for the next."""
+    number: int = 1
+    """Of the execution in its session."""
+    earlier: EarlierPrintouts | None = None
+    """What the session's scripts before it printed."""
+
+
+class NotThawed(SandboxUnavailable):
+    """A kept sandbox is gone: nothing ran, another one may be taken."""
 
 
 class WarmSandbox:
-    """A sandbox with its bridge. `open`, then `run` or not, then `close`."""
+    """A sandbox with its bridge. `open`, then `run`, again while it is kept, then `close`."""
 
     def __init__(self, sandbox: Sandbox, pipeline: CallNext) -> None:
         self.sandbox = sandbox
@@ -81,7 +99,12 @@ class WarmSandbox:
         self.opened = time.monotonic()
         """Seconds of the monotonic clock when it became warm."""
         self.wall = 0.0
-        """Seconds from the job to its end."""
+        """Seconds from the latest job to its end."""
+        self.kept = False
+        """It stands still after a job, and can be given another."""
+        self.threads_left = 0
+        """Threads and processes of the script that stand still with it."""
+        self._cpu_before = 0.0
 
     @classmethod
     async def open(
@@ -133,32 +156,71 @@ class WarmSandbox:
         return self.is_alive and await self._listener.ping(PING_SECONDS)
 
     async def run(self, assignment: Assignment) -> Facts:
-        """Run the script to its end, whatever that is, and kill the sandbox.
+        """Run the script to its end, whatever that is; kill the sandbox, or keep it: see `kept`.
 
-        Raises SandboxUnavailable when the job could not be handed over: nothing ran.
+        Raises SandboxUnavailable when the job could not be handed over: nothing ran, and what was
+        kept is kept on (NotThawed: it is dead). So it is with Cancelled.
         """
-        try:
+        if self.kept:
             await self._furnish(assignment)
+            if assignment.cancel.is_set():
+                raise Cancelled
+        report: ExitReport | None = None
+        try:
+            if not self.kept:
+                await self._furnish(assignment)
             seen = await self._serve(assignment)
+            if assignment.keep and "done" in seen:
+                report = await self._stand_still(assignment)
         finally:
             assignment.execution.revoke()
-            report = await self._tear_down()
+            if report is None:
+                self.kept = False
+                report = await self._tear_down()
+        if self._output.overflow.is_set():
+            seen["overflow"] = True
         active = assignment.printout.total > 0 or assignment.execution.counts.started > 0
+        report = self._since_last(report)
         return Facts(limits=assignment.limits, exit=report, active=active, **seen)
+
+    async def _stand_still(self, assignment: Assignment) -> ExitReport | None:
+        """The script has ended and the sandbox goes on: stop it. None: it cannot be kept."""
+        assignment.execution.revoke()
+        await _bounded("cancelling calls", self._listener.end_calls())
+        try:
+            threads = await self.sandbox.freeze()
+        except SandboxUnavailable as error:
+            log.warning("sandbox %s is not kept: %s", self.sandbox.id, error)
+            return None
+        # The execution has ended, nothing inside runs: what it left can be collected here.
+        self._output.finish()
+        if self._output.overflow.is_set():
+            return None
+        self.threads_left = max(threads - WORKER_THREADS, 0)
+        self.kept = True
+        return self.sandbox.so_far()
+
+    def _since_last(self, report: ExitReport) -> ExitReport:
+        """CPU of the latest job alone."""
+        total = report.usage.cpu_seconds
+        usage = replace(report.usage, cpu_seconds=max(total - self._cpu_before, 0.0))
+        self._cpu_before = total
+        return replace(report, usage=usage)
 
     async def _furnish(self, assignment: Assignment) -> None:
         """Put the stubs and the inputs where the sandbox reads them. Raises SandboxUnavailable."""
         folder = self.sandbox.folder
-        try:
-            for name, source in assignment.stubs.items():
-                (folder.tools / name).write_text(source, "utf-8")
-        except OSError as error:
-            raise unavailable("sandbox", error) from None
-        if not assignment.inputs:
+        if not self.kept:
+            try:
+                for name, source in assignment.stubs.items():
+                    (folder.tools / name).write_text(source, "utf-8")
+            except OSError as error:
+                raise unavailable("sandbox", error) from None
+        if not assignment.inputs and not assignment.earlier:
             return
         stop = threading.Event()
         copying = asyncio.ensure_future(
-            _copiers.run(functools.partial(copy_inputs, assignment.inputs, folder.data, stop))
+            _copiers.run(functools.partial(_copy, assignment, folder.data, stop))
         )
         cancelled = asyncio.ensure_future(assignment.cancel.wait())
         try:
@@ -237,11 +299,15 @@ class WarmSandbox:
         began = time.monotonic()
         assignment.execution.begin()
         self.sandbox.begin(limits.wall, limits.cpu_budget)
+        await self._thaw()
         listener.serve(
             assignment.execution,
             assignment.script,
             gate=assignment.gate,
             open_modules=assignment.open_modules,
+            keep=assignment.keep,
+            number=assignment.number,
+            cpu_seconds=math.ceil(limits.cpu_budget),
         )
         events: dict[str, asyncio.Future[Any]] = {
             "cancelled": asyncio.ensure_future(assignment.cancel.wait()),
@@ -261,12 +327,29 @@ class WarmSandbox:
             for future in events.values():
                 future.cancel()
 
+    async def _thaw(self) -> None:
+        """Let a kept sandbox go on, its clock already told of the job. Raises NotThawed."""
+        if not self.kept:
+            return
+        self.kept = False
+        try:
+            await self.sandbox.thaw()
+        except SandboxUnavailable as error:
+            raise NotThawed(error.reasons) from None
+
     async def _tear_down(self) -> ExitReport:
         await _bounded("cancelling calls", self._listener.end_calls())
         report = await self._kill()
         await _bounded("draining output", self._output.drain())
         await _bounded("closing the bridge", self._listener.close())
         return report
+
+
+def _copy(assignment: Assignment, data: Path, stop: threading.Event) -> None:
+    if assignment.earlier:
+        assignment.earlier.write(data)
+    if assignment.inputs:
+        copy_inputs(assignment.inputs, data, stop)
 
 
 async def _what_ended(

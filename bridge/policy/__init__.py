@@ -32,6 +32,10 @@ class Policy:
     unconfirmed_destructive: frozenset[str] = frozenset()
     """Destructive tools ("orders.cancel_order") that may run without approval."""
     budget: Budget = field(default_factory=Budget)
+    """Of one execution."""
+    session_budget: Budget | None = None
+    """Of all executions of a session together. None: the figures of `budget`, so that a session
+    spends no more than one execution may; `one_result` is not looked at."""
     tool_timeout: float = 30.0
     """Seconds that a handler may take when its tool says nothing else."""
 

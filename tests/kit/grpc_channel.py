@@ -115,10 +115,11 @@ class Channel:
             if not finished:
                 self._outbox.put(FromSandbox(cancels=[call_id]))
 
-    def done(self, exit_code: int, error: dict[str, Any] | None) -> None:
+    def done(self, exit_code: int, error: dict[str, Any] | None, number: int = 1) -> None:
         """Report the script's end; the host kills the sandbox after that."""
         data = b"" if error is None else json.dumps(error).encode()
-        self._outbox.put(FromSandbox(done=Done(exit_code=exit_code, error=data)))
+        done = Done(exit_code=exit_code, error=data, number=number)
+        self._outbox.put(FromSandbox(done=done))
 
     def close(self) -> None:
         """End the stream; every waiting call raises BridgeClosed."""
