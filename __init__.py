@@ -12,11 +12,14 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AsyncExecutor": ".sandbox.executor",
+    "AsyncSession": ".sandbox.session_faces",
     "Executor": ".sandbox.executor",
     "CodeTool": ".serve.definitions",
     "ExecutionResult": ".sandbox.result",
     "Limits": ".sandbox.backend",
     "Policy": ".bridge.policy",
+    "Principal": ".bridge.session",
+    "Session": ".sandbox.session_faces",
     "Effect": ".stubs.tool",
     "Tool": ".stubs.tool",
     "ToolContext": ".stubs.tool",
@@ -33,6 +36,7 @@ __all__ = ["__version__", *sorted(_HOMES)]
 
 if TYPE_CHECKING:
     from .bridge.policy import Policy as Policy
+    from .bridge.session import Principal as Principal
     from .runtime.errors import ConfigurationError as ConfigurationError
     from .runtime.errors import LimbeckError as LimbeckError
     from .runtime.errors import ToolError as ToolError
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
     from .sandbox.executor import AsyncExecutor as AsyncExecutor
     from .sandbox.executor import Executor as Executor
     from .sandbox.result import ExecutionResult as ExecutionResult
+    from .sandbox.session_faces import AsyncSession as AsyncSession
+    from .sandbox.session_faces import Session as Session
     from .serve.definitions import CodeTool as CodeTool
     from .stubs.catalog import Catalog as Catalog
     from .stubs.tool import Effect as Effect

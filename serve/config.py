@@ -19,6 +19,7 @@ from ..bridge.policy import Policy
 from ..runtime.errors import ConfigurationError
 from ..sandbox.backend import Limits
 from ..sandbox.choice import BackendOptions, DockerOptions, checked_open_modules
+from ..sandbox.sessions import IDLE_SECONDS, LIFE_SECONDS
 from ..sandbox.uids import BASE as UID_BASE
 
 NAME = "limbeck.toml"
@@ -75,6 +76,14 @@ class Configuration(_Section):
     """Refuse to run where memory can only be watched."""
     uid_base: int = UID_BASE
     """First uid of the range from which root gives each sandbox one."""
+    sessions: bool = True
+    """Whether a connection of `limbeck serve` is a session; false: a sandbox for each call."""
+    session_idle: float = IDLE_SECONDS
+    """Seconds after which a session that nobody uses loses its state."""
+    session_life: float = LIFE_SECONDS
+    """Seconds after which any session does, between two scripts."""
+    max_kept: int | None = None
+    """Sandboxes of sessions that stand still at a time; by default 8 for each core."""
     spool_quota: int | str = "1GiB"
     """All long printouts kept on disk together; the oldest go first."""
     limits: dict[str, int | float | str] = Field(default_factory=dict)
@@ -106,6 +115,9 @@ class Configuration(_Section):
             "uid_base": self.uid_base,
             "docker": DockerOptions(**self.docker.model_dump()),
             "spool_quota": read_size("spool_quota", self.spool_quota),
+            "session_idle": self.session_idle,
+            "session_life": self.session_life,
+            "max_kept": self.max_kept,
             "limits": Limits().with_values(
                 {key: read_limit(key, value) for key, value in self.limits.items()}
             ),

@@ -69,8 +69,9 @@ def description(
     gated: bool,
     open_modules: Collection[str] = (),
     budget: int = 6_000,
+    keeps_state: bool = False,
 ) -> str:
-    """What the model reads of execute_code."""
+    """What the model reads of execute_code; `keeps_state` when its calls are those of a session."""
     shown = {
         "time": f"{limits.wall:g} s",
         "memory": f"{limits.memory // 1024**2} MiB",
@@ -80,7 +81,7 @@ def description(
         *sorted(open_modules),
         *(gate.ALLOWED_MODULES if gated else ("the whole standard library",)),
     )
-    return describe(catalog, limits=shown, modules=modules, budget=budget)
+    return describe(catalog, limits=shown, modules=modules, budget=budget, keeps_state=keeps_state)
 
 
 def tool_spec(text: str, style: Style) -> dict[str, Any]:

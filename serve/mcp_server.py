@@ -1,7 +1,9 @@
 """The MCP door: a server with one tool, execute_code.
 
-One execution a call; printed lines go out as progress, a cancelled call kills its sandbox. The text
-of the result is the one for the model; the whole ExecutionResult is the structured content.
+A connection is a session: its calls go on where the one before ended, one at a time; without one
+each call has a sandbox of its own. Printed lines go out as progress, a cancelled call kills its
+sandbox. The text of the result is the one for the model; the whole ExecutionResult is the
+structured content.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from .. import __version__
 from ..runtime.text import neutralise
 from ..sandbox.executor import AsyncExecutor
 from ..sandbox.result import Status
+from ..sandbox.session_faces import AsyncSession
 from ..stubs.describe import TOOL_NAME
 from .definitions import description
 
@@ -25,8 +28,14 @@ MAX_PROGRESS = 500
 """Characters of one progress message."""
 
 
-def make_server(executor: AsyncExecutor, *, budget: int = 6_000) -> MCPServer:
-    """A server whose one tool runs scripts; `budget` bounds its description, in characters."""
+def make_server(
+    executor: AsyncExecutor, *, session: AsyncSession | None = None, budget: int = 6_000
+) -> MCPServer:
+    """A server whose one tool runs scripts, all in `session` when there is one.
+
+    SAFETY: a server with a session is for one connection: whoever calls shares its variables.
+    `budget` bounds the tool's description, in characters.
+    """
     settings = executor.settings
     server: MCPServer = MCPServer("limbeck", version=__version__, log_level="WARNING")
     text = description(
@@ -35,7 +44,9 @@ def make_server(executor: AsyncExecutor, *, budget: int = 6_000) -> MCPServer:
         gated=settings.gate,
         open_modules=settings.open_modules,
         budget=budget,
+        keeps_state=session is not None,
     )
+    runner = session or executor
 
     # Hints are what the worst tool behind it may do.
     @server.tool(
@@ -54,7 +65,7 @@ def make_server(executor: AsyncExecutor, *, budget: int = 6_000) -> MCPServer:
         code: Annotated[str, Field(description="Python source.")], ctx: Context
     ) -> CallToolResult:
         async with _Progress(ctx) as progress:
-            result = await executor.execute_code(code, on_output=progress.hear)
+            result = await runner.execute_code(code, on_output=progress.hear)
         return CallToolResult(
             content=[TextContent(type="text", text=result.for_model())],
             structured_content=result.to_dict(),
@@ -94,7 +105,11 @@ class _Progress:
             await self._ctx.report_progress(self._sent, message=line)
 
 
-async def serve_stdio(executor: AsyncExecutor) -> None:
-    """Serve on standard input and output until the client leaves."""
+async def serve_stdio(executor: AsyncExecutor, *, sessions: bool = True) -> None:
+    """Serve on standard input and output until the client leaves: one connection, one session."""
     async with executor:
-        await make_server(executor).run_stdio_async()
+        if not sessions:
+            await make_server(executor).run_stdio_async()
+            return
+        async with executor.session() as session:
+            await make_server(executor, session=session).run_stdio_async()

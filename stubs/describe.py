@@ -25,7 +25,12 @@ Run a Python script in a sandbox. Only what it prints comes back: filter and sum
 script, print the answer. Tools are functions of modules: `from tools import {example}`. A failed \
 call raises ToolError. `from tools import call_many`: `call_many(tool, rows)` calls a tool for \
 many rows, in order, faster than a loop; `tools.aio` has the tools as coroutines. Input files are \
-in /data, files in /workspace last as long as the script. No network."""
+in /data, {state} No network."""
+
+_SINGLE = "files in /workspace last as long as the script."
+_KEPT = """\
+files of your own go to /workspace. Variables, imports and files are still there in your next \
+call; a script that is stopped by a limit, as of time, loses them, and the result says so."""
 
 
 def input_schema() -> dict[str, Any]:
@@ -45,6 +50,7 @@ def describe(
     limits: Mapping[str, str],
     modules: Sequence[str],
     budget: int = BUDGET,
+    keeps_state: bool = False,
 ) -> str:
     """What a model reads of execute_code, at most `budget` characters.
 
@@ -53,9 +59,10 @@ def describe(
         limits: Word to value: {"time": "60 s"}.
         modules: Names that scripts may import besides `tools`.
         budget: Characters.
+        keeps_state: Whether a script goes on where the one before ended.
     """
     example = catalog.toolsets[0].name if catalog.toolsets else "..."
-    head = _HEAD.format(example=example)
+    head = _HEAD.format(example=example, state=_KEPT if keeps_state else _SINGLE)
     foot = "\n".join(
         line
         for line in (

@@ -17,6 +17,11 @@ from ..options import fail, load_catalog, load_configuration, sandbox_options, t
 @tool_options
 @sandbox_options
 @click.option("--warm", default=1, show_default=True, help="Sandboxes that are kept ready.")
+@click.option(
+    "--single-use",
+    is_flag=True,
+    help="A sandbox for each call: no variables or files of the call before.",
+)
 def command(
     tools: tuple[str, ...],
     scopes: tuple[str, ...],
@@ -25,8 +30,13 @@ def command(
     backend: str | None,
     limits: tuple[str, ...],
     warm: int,
+    single_use: bool,
 ) -> None:
-    """Serve execute_code over MCP (stdio) with --tools behind it."""
+    """Serve execute_code over MCP (stdio) with --tools behind it.
+
+    The connection is a session: variables, imports and files in /workspace are there in the next
+    call.
+    """
     try:
         if importlib.util.find_spec("mcp") is None:
             raise ConfigurationError(
@@ -41,4 +51,5 @@ def command(
     # Slow to import, and an extra.
     from ..mcp_server import serve_stdio
 
-    asyncio.run(serve_stdio(executor))
+    sessions = configuration.sessions and not single_use
+    asyncio.run(serve_stdio(executor, sessions=sessions))
