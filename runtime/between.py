@@ -55,6 +55,29 @@ def limit_cpu(seconds: int, *, hard: bool) -> None:
         return  # An earlier script lowered it.
 
 
+def run_interruptible(step: Callable[[], object]) -> None:
+    """Take a step of the script's: only here an interrupt is a KeyboardInterrupt.
+
+    A thread may interrupt the main thread at any time; what reports the end is not the script's.
+    """
+    try:
+        if signal.getsignal(signal.SIGINT) is _not_now:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        step()
+    finally:
+        surely(_hold_interrupts)
+
+
+def _hold_interrupts() -> None:
+    # A handler of the script's own stays.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _not_now)
+
+
+def _not_now(_number: int, _frame: object) -> None:
+    """An interrupt outside the script."""
+
+
 def surely(step: Callable[[], _T]) -> _T:
     """Take a step that may be taken again, whatever interrupts it; only BridgeClosed is raised.
 

@@ -82,7 +82,8 @@ def _surely_run(job: Job, module: ModuleType) -> tuple[int, dict[str, Any] | Non
     try:
         return _run(job, module)
     except BaseException as error:
-        return 1, report.of_exception(error, report.file_name(job.number))
+        name = report.file_name(job.number)
+        return 1, between.surely(partial(report.of_exception, error, name))
 
 
 def _run(job: Job, module: ModuleType) -> tuple[int, dict[str, Any] | None]:
@@ -107,11 +108,11 @@ def _run(job: Job, module: ModuleType) -> tuple[int, dict[str, Any] | None]:
 
 def _outcome(step: Callable[[], None], script: str) -> tuple[int, dict[str, Any] | None]:
     try:
-        step()
+        between.run_interruptible(step)
     except SystemExit as leaving:
-        return _exit_code(leaving), None
+        return between.surely(partial(_exit_code, leaving)), None
     except BaseException as error:
-        return 1, report.of_exception(error, script)
+        return 1, between.surely(partial(report.of_exception, error, script))
     return FINE
 
 
