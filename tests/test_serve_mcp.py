@@ -19,14 +19,14 @@ async def price(name: str) -> float:
 """
 
 
-def _client(folder: Path) -> Client:
+def _client(folder: Path, *options: str) -> Client:
     (folder / "shop.py").write_text(TOOLS)
     return Client(
         stdio_client(
             StdioServerParameters(
                 command=sys.executable,
                 args=["-m", "limbeck", "serve", "--tools", str(folder / "shop.py"), "--backend",
-                      "bubblewrap", "--limit", "wall=20"],
+                      "bubblewrap", "--limit", "wall=20", *options],
                 env={**os.environ, "XDG_CONFIG_HOME": str(folder)},
                 cwd=str(folder),
             )
@@ -99,6 +99,50 @@ def test_cancelling_kills_the_sandbox(tmp_path: Path) -> None:
                 await call
             # The next call is served at once: the loop of the server was never blocked.
             result = await client.call_tool("execute_code", {"code": "print(1)"})
-            assert result.content[0].text == "1"
+            assert result.content[0].text.startswith("1\n[warning: the session's state")
+            assert result.structured_content["warnings"][0]["code"] == "state_gone"
+
+    _run(test)
+
+
+def _text(result) -> str:
+    return result.content[0].text
+
+
+def test_a_connection_is_a_session(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with _client(tmp_path) as client, _client(tmp_path) as other:
+            (tool,) = (await client.list_tools()).tools
+            assert "still there in your next call" in tool.description
+            assert "stopped by a limit" in tool.description
+
+            async def run(code: str, who: Client = client):
+                return await who.call_tool("execute_code", {"code": code})
+
+            await run("from tools import shop\nx = shop.price('tea')\nopen('f', 'w').write('1')")
+            assert _text(await run("print(x, open('f').read())")) == "2.5 1"
+            result = await run("print(x)", other)
+            assert "NameError" in _text(result)
+            # Calls that come together run in turn.
+            several = await asyncio.gather(*(run(f"x += 1\nprint(x, {n})") for n in range(3)))
+            assert sorted(_text(one).split()[0] for one in several) == ["3.5", "4.5", "5.5"]
+            numbers = [one.structured_content["session_id"] for one in several]
+            assert len(set(numbers)) == 1
+
+    _run(test)
+
+
+def test_single_use_keeps_nothing(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text("sessions = false\n")
+
+    async def test() -> None:
+        for options in (["--single-use"], ["--config", str(tmp_path / "own.toml")]):
+            async with _client(tmp_path, *options) as client:
+                (tool,) = (await client.list_tools()).tools
+                assert "last as long as the script" in tool.description
+                await client.call_tool("execute_code", {"code": "x = 1"})
+                result = await client.call_tool("execute_code", {"code": "print(x)"})
+                assert "NameError" in _text(result)
+                assert result.structured_content["session_id"] is None
 
     _run(test)
