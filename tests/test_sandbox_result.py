@@ -90,6 +90,7 @@ def test_to_dict_is_json_with_every_field() -> None:
     data = json.loads(json.dumps(_result().to_dict()))
     assert set(data) == {
         "execution_id",
+        "session_id",
         "status",
         "started",
         "exit_code",

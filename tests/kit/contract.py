@@ -89,7 +89,7 @@ def check_shape(result: ExecutionResult) -> None:
         assert result.error.hint
         assert result.error.hint in result.for_model()
     if result.started:
-        assert result.sandbox.start in ("cold", "warm", "queued")
+        assert result.sandbox.start in ("cold", "warm", "queued", "kept")
         assert result.sandbox.memory_limit
 
 
@@ -234,6 +234,19 @@ def check_inputs(backend: Backend) -> None:
     assert result.printout == "b'abc'\n"
 
 
+def check_session(backend: Backend) -> None:
+    """A session's scripts go on where the last one ended, until one of them ends the sandbox."""
+    before = traces()
+    with Executor(backend=backend, gate="off") as executor, executor.session() as session:
+        session.execute_code("import os\nx = 1")
+        result = session.execute_code("print(x)")
+        assert (result.printout, result.sandbox.start, result.warnings) == ("1\n", "kept", ())
+        result = session.execute_code("os._exit(0)")
+        assert [one.code for one in result.warnings if one.code != "left_early"] == ["state_gone"]
+        assert session.execute_code("print('x' in globals())").printout == "False\n"
+    assert not left_since(before)
+
+
 def check_unavailable(backend: Backend) -> None:
     """Where no sandbox can start, nothing runs and the result says why."""
 
@@ -256,6 +269,7 @@ WAYS: dict[str, Callable[[Backend], None]] = {
     "cancelling": check_cancelling,
     "closing": check_closing,
     "warm": check_warm,
+    "session": check_session,
     "unavailable": check_unavailable,
 }
 
