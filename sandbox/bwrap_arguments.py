@@ -143,6 +143,11 @@ def threads(limits: Limits) -> dict[str, str]:
     return dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "ARROW_IO_THREADS"), cores)
 
 
+def most_cpu(limits: Limits) -> int:
+    """The hard RLIMIT_CPU of a sandbox that is made before anybody knows what it is for."""
+    return math.ceil(max(LONGEST_LIFE * max(limits.cpu, 1), limits.cpu_budget + 5))
+
+
 def _environment(limits: Limits, packages: PackagesFolder | None) -> Iterator[str]:
     # SAFETY: no secret: everything inside can read it.
     for name, value in {
@@ -166,5 +171,5 @@ def program(interpreter: Interpreter, limits: Limits) -> list[str]:
         f"data={int(limits.memory * MEMORY_SHARE)}",
         f"nproc={limits.pids}",
         f"fsize={max(limits.tmp, limits.workspace)}",
-        f"cpu={int(LONGEST_LIFE * max(limits.cpu, 1))}",
+        f"cpu={most_cpu(limits)}",
     ]  # fmt: skip

@@ -117,6 +117,7 @@ class Core:
         self._checks: set[asyncio.Task[str | None]] = set()
         self._vetter: Vetter | None = None
         self._running: dict[asyncio.Task[Any], asyncio.Event] = {}
+        self.closed = False
         self._spool = spool_folder()
         self._tidy_spool()
 
@@ -127,6 +128,8 @@ class Core:
         assert task is not None, "a coroutine of ours runs in a task"
         self._running[task] = request.cancel
         try:
+            if self.closed:
+                raise Cancelled
             if request.session is None:
                 return await self._execute(request, execution_id)
             return await self._in_turn(request, request.session, execution_id)
@@ -140,6 +143,7 @@ class Core:
 
     async def close(self) -> None:
         """Cancel what runs, and release threads and the vetting child."""
+        self.closed = True
         for cancel in self._running.values():
             cancel.set()
         if self._running:

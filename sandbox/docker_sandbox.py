@@ -19,7 +19,14 @@ from typing import Any, Protocol
 from ..runtime.errors import SandboxUnavailable
 from . import seccomp, uids
 from .backend import LONGEST_LIFE, ExitCause, ExitReport, Limits, Usage
-from .bwrap_arguments import MASKED_FILES, MASKED_FOLDERS, MEMORY_SHARE, SHM_BYTES, threads
+from .bwrap_arguments import (
+    MASKED_FILES,
+    MASKED_FOLDERS,
+    MEMORY_SHARE,
+    SHM_BYTES,
+    most_cpu,
+    threads,
+)
 from .owner import this_process
 from .process_one import ProcessOneReport
 from .reserved import ReservedSandbox
@@ -165,7 +172,7 @@ class DockerSandbox(ReservedSandbox):
         return [
             f"data={int(limits.memory * MEMORY_SHARE)}",
             f"fsize={max(limits.tmp, limits.workspace)}",
-            f"cpu={int(LONGEST_LIFE * max(limits.cpu, 1))}",
+            f"cpu={most_cpu(limits)}",
         ]
 
     def _host_config(self, limits: Limits) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class EarlierPrintouts:
     """The printouts of one session, as far as they are remembered."""
 
     def __init__(self) -> None:
-        self._known: deque[tuple[int, Printout]] = deque()
+        self._known: deque[tuple[int, Printout]] = deque(maxlen=MAX_FILES)
 
     def __bool__(self) -> bool:
         return bool(self._known)
@@ -57,10 +57,11 @@ class EarlierPrintouts:
         except OSError as error:
             log.warning("no earlier printout can be read: %s", error)
             return
-        for number, printout in list(self._known):
+        for number, printout in reversed(list(self._known)):
             path = folder / f"{number}.txt"
-            if not path.exists():
-                _write(printout, path)
+            if path.exists():
+                break  # So are those before it, or they made room.
+            _write(printout, path)
         self._tidy(folder)
 
     def _tidy(self, folder: Path) -> None:

@@ -54,7 +54,7 @@ class _SessionFace:
         self, wall: float | None, limits: Mapping[str, Any] | None, data: Data
     ) -> tuple[Limits, Inputs]:
         self._thread.check_process()
-        if self._live.closed:
+        if self._live.closed or self._core.closed:
             raise ConfigurationError("session", "it is closed", "make a new one.")
         narrowed = narrowed_limits(self._live.limits, wall, limits, fixed=FIXED)
         return narrowed, check_inputs(data)

@@ -53,6 +53,9 @@ KILL_SECONDS = 20.0
 TEARDOWN_SECONDS = 5.0
 """Bound of one step of the teardown; what is late is logged and left to the reaper."""
 
+MOST_CPU = 2**31 - 1
+"""Seconds that a job can name."""
+
 WORKER_THREADS = 1
 """Of the worker itself: its main thread."""
 
@@ -177,8 +180,8 @@ class WarmSandbox:
             if report is None:
                 self.kept = False
                 report = await self._tear_down()
-        if self._output.overflow.is_set():
-            seen["overflow"] = True
+        if "done" in seen and self._output.overflow.is_set():
+            seen["overflow"] = True  # In what was printed last.
         active = assignment.printout.total > 0 or assignment.execution.counts.started > 0
         report = self._since_last(report)
         return Facts(limits=assignment.limits, exit=report, active=active, **seen)
@@ -307,7 +310,7 @@ class WarmSandbox:
             open_modules=assignment.open_modules,
             keep=assignment.keep,
             number=assignment.number,
-            cpu_seconds=math.ceil(limits.cpu_budget),
+            cpu_seconds=min(math.ceil(limits.cpu_budget), MOST_CPU),
         )
         events: dict[str, asyncio.Future[Any]] = {
             "cancelled": asyncio.ensure_future(assignment.cancel.wait()),

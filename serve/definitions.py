@@ -16,6 +16,7 @@ from ..runtime import gate
 from ..runtime.errors import ConfigurationError
 from ..sandbox.backend import Limits
 from ..sandbox.executor import Executor
+from ..sandbox.session_faces import Session
 from ..stubs.catalog import Catalog
 from ..stubs.describe import TOOL_NAME, describe, input_schema
 
@@ -25,16 +26,22 @@ Style = Literal["anthropic", "openai", "openai-responses", "mcp"]
 class CodeTool:
     """execute_code, backed by an executor."""
 
-    def __init__(self, executor: Executor, *, budget: int = 6_000) -> None:
-        """`budget` bounds the description, in characters, however many tools there are."""
-        self._executor = executor
+    def __init__(
+        self, executor: Executor, *, session: Session | None = None, budget: int = 6_000
+    ) -> None:
+        """All calls run in `session`, of this executor, when there is one.
+
+        `budget` bounds the description, in characters, however many tools there are.
+        """
+        self._runner = session or executor
         settings = executor.settings
         self.description = description(
-            executor.catalog,
+            self._runner.catalog,
             settings.limits,
             gated=settings.gate,
             open_modules=settings.open_modules,
             budget=budget,
+            keeps_state=session is not None,
         )
         """What the model reads of the tool."""
 
@@ -47,7 +54,7 @@ class CodeTool:
         code = _code(name, arguments)
         if isinstance(code, _Misuse):
             return code.text
-        return self._executor.execute_code(code).for_model()
+        return self._runner.execute_code(code).for_model()
 
     def as_tool(self) -> Callable[[str], str]:
         """A plain typed function, for SDKs that derive a tool from one."""

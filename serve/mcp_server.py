@@ -39,7 +39,7 @@ def make_server(
     settings = executor.settings
     server: MCPServer = MCPServer("limbeck", version=__version__, log_level="WARNING")
     text = description(
-        executor.catalog,
+        (session or executor).catalog,
         settings.limits,
         gated=settings.gate,
         open_modules=settings.open_modules,

@@ -107,6 +107,21 @@ def test_a_cancelled_script_takes_the_state_along_and_the_next_result_says_so() 
     assert not left_since(before)
 
 
+@ON_BOTH
+def test_cpu_is_limited_for_each_script_anew(where: str) -> None:
+    script = "import resource\nprint(*resource.getrlimit(resource.RLIMIT_CPU))"
+    with Executor(backend=BACKENDS[where], gate="off") as executor, executor.session() as session:
+        for seconds in (3, 30, 9):
+            result = session.execute_code(script, limits={"cpu_seconds": seconds})
+            soft, hard = map(int, result.printout.split())
+            assert 5 <= soft - seconds <= 7
+            assert hard == 24 * 3600
+        soft, hard = map(int, executor.execute_code(script).printout.split())
+        assert soft == hard
+        assert 70 <= soft <= 72
+        assert executor.execute_code(script, wall=1).printout.split()[1] in ("11", "12")
+
+
 class Clock:
     """Seconds that a test moves."""
 
@@ -232,10 +247,13 @@ def test_closing_and_dropping_leave_nothing(where: str) -> None:
         session.close()
         thread.join(20)
         assert results[0].status == "cancelled"
+        unused = executor.session()
         last = executor.session()
         last.execute_code("x = 1")
     with pytest.raises(ConfigurationError, match="closed"):
         last.execute_code("1")
+    with pytest.raises(ConfigurationError, match="closed"):
+        unused.execute_code("1")
     last.close()
     assert not left_since(before)
 

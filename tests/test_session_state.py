@@ -3,7 +3,7 @@
 import pytest
 from kit.sandboxed import BACKENDS, ON_BOTH, left_since, traces
 
-from limbeck import Executor, ToolContext, Toolset
+from limbeck import CodeTool, Executor, ToolContext, Toolset
 
 shop = Toolset("shop", "A shop.")
 
@@ -171,3 +171,15 @@ def test_two_sessions_side_by_side_see_nothing_of_each_other() -> None:
         assert single.session_id is None
     assert {(user, session) for user, session, _ in seen} == {("ada", one.id), ("bob", other.id)}
     assert len({execution for _, _, execution in seen}) == 3
+
+
+def test_a_code_tool_may_be_a_session_s() -> None:
+    with (
+        Executor([shop], gate="off", backend=BACKENDS["bubblewrap"]) as executor,
+        executor.session() as session,
+    ):
+        code = CodeTool(executor, session=session)
+        assert "still there in your next call" in code.description
+        code.handle("execute_code", {"code": "x = 20"})
+        assert code.as_tool()("print(x + 1)") == "21"
+        assert "last as long as the script" in CodeTool(executor).description
