@@ -116,10 +116,14 @@ def wait_for_threads() -> None:
             thread.join()
 
 
-def put_right(module: ModuleType) -> None:
-    """Make the process fit for the next script; `module` is `__main__`."""
+def silence_alarms() -> None:
+    """No alarm of the script's rings after its end: one that raises could cut a message."""
     for timer in (signal.ITIMER_REAL, signal.ITIMER_VIRTUAL, signal.ITIMER_PROF):
         signal.setitimer(timer, 0)
+
+
+def put_right(module: ModuleType) -> None:
+    """Make the process fit for the next script; `module` is `__main__`."""
     if sys.getrecursionlimit() < LEAST_RECURSION:
         sys.setrecursionlimit(LEAST_RECURSION)
     printout.restore()

@@ -20,9 +20,11 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from . import between, gate, printout, report, toolbox
+from .between import put_right
 from .channel import Channel
 from .codec import Job
 from .errors import TOOL_ERRORS, BridgeClosed
+from .jobs import Jobs
 from .wire import BRIDGE_SOCKET, OUTPUT_SOCKET
 
 CO_COROUTINE = 0x80
@@ -54,18 +56,9 @@ def main(bridge: str = "/bridge", tools: str = "/tools") -> None:
     module = _main_module(job.gate, job.open_modules)
     if job.gate:
         gate.watch_files()
-    while True:
-        exit_code, error = _surely_run(job, module)
-        between.surely(printout.flush)
-        between.surely(partial(channel.done, exit_code, error, job.number))
-        # Until the host kills the sandbox, or stops it, threads may go on.
-        job = _next_job(channel, job)
-        between.surely(partial(between.put_right, module))
-
-
-def _next_job(channel: Channel, last: Job) -> Job:
+    jobs = Jobs(channel, job, partial(_surely_run, module=module), partial(put_right, module))
     try:
-        return between.surely(partial(channel.wait_for_job, last=last))
+        jobs.serve()
     except BridgeClosed:
         os._exit(0)
 

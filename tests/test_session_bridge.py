@@ -12,6 +12,7 @@ from limbeck.bridge.session import Execution
 from limbeck.runtime import codec
 from limbeck.runtime.channel import Channel
 from limbeck.runtime.errors import BridgeClosed
+from limbeck.runtime.turns import Inbox
 from limbeck.stubs.tool import Toolset
 
 
@@ -181,6 +182,40 @@ def test_who_waits_for_an_answer_is_told_once_that_it_is_over() -> None:
             assert {type(one) for one in told} == {BridgeClosed}
             assert cancelled > 0
             assert not bridge.listener.ended.is_set()
+
+    run(test)
+
+
+def test_results_that_nobody_reads_are_dropped_at_the_end() -> None:
+    async def test() -> None:
+        box = Toolset("box")
+
+        @box.tool(effect="read")
+        def large() -> str:
+            """Give 4 MiB."""
+            return "x" * (4 << 20)
+
+        async with bridged(box) as bridge:
+            channel, inbox = bridge.channel, Inbox()
+
+            def ask() -> None:
+                for _ in range(6):
+                    channel.post("box.large", {}, inbox)
+                channel.flush()
+
+            await bridge.script(lambda _: ask())
+            writer = bridge.listener._writer
+            while writer.unwritten < 6 * (4 << 20):
+                await asyncio.sleep(0.01)
+            await end(bridge)
+            # One is being written; the others are not held until somebody reads.
+            assert writer.unwritten < 5 << 20
+            bridge.listener.serve(bridge.execution, "", gate=False, number=2)
+            last = channel._job
+            await bridge.script(lambda channel: channel.wait_for_job(last=last))
+            answers = await bridge.script(lambda channel: [channel.wait(inbox) for _ in range(6)])
+            assert sorted(len(one.value) for one in answers)[:5] == [0] * 5
+            assert len({one.id for one in answers}) == 6
 
     run(test)
 
