@@ -36,16 +36,9 @@ from .output import OnOutput
 from .pool import PoolStatistics, SandboxPool
 from .printout import QUOTA_BYTES, Printout, spool_folder, tidy_spool
 from .result import ExecutionResult, SandboxInfo, Status
-from .sessions import (
-    IDLE_SECONDS,
-    LIFE_SECONDS,
-    LiveSession,
-    Sessions,
-    state_gone,
-    threads_left,
-)
+from .sessions import IDLE_SECONDS, LIFE_SECONDS, LiveSession, Sessions
 from .summing import nothing_ran, sum_up
-from .verdict import Verdict, judge
+from .verdict import judge
 from .vetting import Vetter
 from .warm import Assignment, NotThawed, WarmSandbox
 
@@ -344,27 +337,11 @@ class Core:
                 self._pool.discard(one)
         verdict = judge(facts)
         if live is not None:
-            verdict = self._after(live, verdict, one, number, printout)
+            verdict = live.ended(verdict, one, number, printout)
         if printout.spooled:
             await self._threads.run(partial(self._tidy_spool, printout.spooled))
         inside = name_inside(number) if live is not None else None
         return sum_up(execution, verdict, facts, printout, one.wall, info, inside)
-
-    def _after(
-        self, live: LiveSession, verdict: Verdict, one: WarmSandbox, number: int, printout: Printout
-    ) -> Verdict:
-        """What a session remembers of an execution, and what its result says of the state."""
-        live.number = number
-        live.printouts.add(number, printout)
-        warnings = live.told()
-        if not one.kept:
-            why = f"the sandbox ended with the script ({verdict.status})"
-            warnings = (*warnings, state_gone(why))
-            if verdict.status is Status.CANCELLED:
-                live.lose("the execution before was cancelled")  # Its result may be seen by nobody.
-        elif one.threads_left:
-            warnings = (*warnings, threads_left(one.threads_left))
-        return replace(verdict, warnings=(*verdict.warnings, *warnings))
 
     def _session_of_one(self, principal: Principal) -> Session:
         return Session(

@@ -15,11 +15,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..bridge.session import Session
 from .backend import Limits
 from .earlier import EarlierPrintouts
-from .result import Warning
+from .printout import Printout
+from .result import Status, Warning
+from .verdict import Verdict
 from .warm import WarmSandbox
 
 IDLE_SECONDS = 600.0
@@ -65,8 +68,22 @@ class LiveSession:
         """The state is gone, and no result has said so yet."""
         self._lost = why
 
-    def told(self) -> tuple[Warning, ...]:
-        """What the next result has to say of it."""
+    def ended(self, verdict: Verdict, one: WarmSandbox, number: int, printout: Printout) -> Verdict:
+        """Remember an execution; its verdict with what is to be said of the state."""
+        self.number = number
+        self.printouts.add(number, printout)
+        warnings = self._told()
+        if not one.kept:
+            why = f"the sandbox ended with the script ({verdict.status})"
+            warnings = (*warnings, state_gone(why))
+            if verdict.status is Status.CANCELLED:
+                self.lose("the execution before was cancelled")  # Nobody may see its result.
+        elif one.threads_left:
+            warnings = (*warnings, threads_left(one.threads_left))
+        return replace(verdict, warnings=(*verdict.warnings, *warnings))
+
+    def _told(self) -> tuple[Warning, ...]:
+        """What the next result has to say of the state."""
         why, self._lost = self._lost, ""
         return (state_gone(why),) if why else ()
 
