@@ -110,7 +110,7 @@ def wait_for_threads() -> None:
     No exit handler runs: concurrent.futures would take no work in this process ever after.
     """
     while (thread := _busy_thread()) is not None:
-        if thread in _pool_threads():
+        if thread in _pool_threads() or thread in _managers():
             time.sleep(PATIENCE)
         else:
             thread.join()
@@ -150,8 +150,16 @@ def _pool_threads() -> Any:
     return getattr(module, "_threads_queues", {})
 
 
+def _managers() -> Any:
+    """The thread of every ProcessPoolExecutor; empty without the module."""
+    module = sys.modules.get("concurrent.futures.process")
+    return getattr(module, "_threads_wakeups", {})
+
+
 def _is_idle(thread: threading.Thread) -> bool:
     """Whether it is a pool's and waits for work: below it there is no frame, in it no work."""
+    if thread in _managers():
+        return not getattr(thread, "pending_work_items", None)
     queue = _pool_threads().get(thread)
     if queue is None or not queue.empty():
         return False

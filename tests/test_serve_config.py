@@ -25,6 +25,10 @@ python = "/usr/bin/python3"
 bwrap = "/usr/bin/bwrap"
 require_hard_limits = true
 uid_base = 200_000
+sessions = false
+session_idle = 60
+session_life = 90.5
+max_kept = 3
 limits = { wall = 5, memory = "512MiB", cpu = 0.5 }
 [policy]
 unconfirmed_destructive = ["a.b"]
@@ -37,6 +41,8 @@ url = "tcp://box:2375"
     options = configuration.executor_options()
     assert options["limits"].memory == 512 << 20
     assert options["limits"].wall == 5
+    assert configuration.sessions is False
+    assert [options[key] for key in ("session_idle", "session_life", "max_kept")] == [60, 90.5, 3]
     assert options["policy"].unconfirmed_destructive == {"a.b"}
     assert (options["gate"], options["backend"]) == ("off", "bubblewrap")
     assert options["require_hard_limits"] is True

@@ -199,5 +199,28 @@ def test_a_child_that_comes_to_the_end_of_the_script_reports_nothing(session, wh
     )
     assert result.status == "ok", result.for_model()
     assert "both" in result.printout
+    # It may have been stopped before it printed, and goes on here.
     result = session.execute_code("if child: os.waitpid(child, 0)\nprint(x)")
-    assert (result.printout, result.warnings) == ("1\n", ())
+    assert result.printout.removeprefix("c\n") == "1\n", result.for_model()
+    assert result.warnings == ()
+
+
+def test_idle_pools_of_processes_may_stay_too() -> None:
+    before = traces()
+    script = """
+from concurrent.futures import ProcessPoolExecutor
+pool = ProcessPoolExecutor(1)
+slow = pool.submit(sum, range(3_000_000))
+"""
+    with (
+        Executor(backend=BACKENDS["bubblewrap"], gate="off", limits={"wall": 20}) as executor,
+        executor.session() as session,
+    ):
+        result = session.execute_code(script)
+        assert result.status == "ok", result.for_model()
+        assert [one.code for one in result.warnings] == ["threads_left"]
+        result = session.execute_code("print(slow.done(), pool.submit(pow, 2, 3).result())")
+        assert result.printout == "True 8\n", result.for_model()
+        result = session.execute_code("pool.shutdown()")
+        assert (result.status, result.warnings) == ("ok", ())
+    assert not left_since(before)
