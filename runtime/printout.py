@@ -25,9 +25,14 @@ def connect(path: str) -> None:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.connect(path)
             os.dup2(connection.fileno(), target)
-        _spares[target] = os.dup(target)
         _streams[target] = _text(target)
     sys.stdout, sys.stderr = _streams[1], _streams[2]
+
+
+def hold() -> None:
+    """Have a second descriptor of each stream, by which `restore` finds it again."""
+    for target in _streams:
+        _spares[target] = os.dup(target)
 
 
 def flush() -> None:
@@ -40,7 +45,10 @@ def flush() -> None:
 
 
 def restore() -> None:
-    """Both streams as they were: a script may have closed, replaced or redirected them."""
+    """Both streams as they were: a script may have closed, replaced or redirected them.
+
+    Needs `hold`.
+    """
     for target, spare in _spares.items():
         try:
             if not os.path.sameopenfile(spare, target):

@@ -56,6 +56,8 @@ def main(bridge: str = "/bridge", tools: str = "/tools") -> None:
     module = _main_module(job.gate, job.open_modules)
     if job.gate:
         gate.watch_files()
+    if job.keep:
+        printout.hold()
     jobs = Jobs(channel, job, partial(_surely_run, module=module), partial(put_right, module))
     try:
         jobs.serve()
