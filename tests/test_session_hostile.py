@@ -74,7 +74,7 @@ def test_a_script_that_says_that_it_has_ended_is_stopped_there(where: str) -> No
         )
         assert result.status == "ok", result.for_model()
         assert box.count == 0
-        result = session.execute_code("print('next', box.count())", wall=3)
+        result = session.execute_code("print('next', box.count())", wall=1)
         # What it asked for waits for a job, and there is none as long as it is under way.
         assert (result.status, box.count) == ("timeout", 0), result.for_model()
         assert session.execute_code("print(1)").printout == "1\n"

@@ -9,11 +9,14 @@ from kit.sandboxed import BACKENDS, ON_BOTH, left_since, traces
 from limbeck import Executor, Toolset
 
 LEAVES = """
-import itertools, os, threading, time
-from tools import box
+import os, threading, time
+from tools import box, BridgeClosed
 def tick():
-    for number in itertools.count():
-        print("tick", box.count(), flush=True)
+    while True:
+        try:
+            print("tick", box.count(), flush=True)
+        except BridgeClosed:
+            print("cut by the end", flush=True)
         time.sleep(0.01)
 threading.Thread(target=tick, daemon=True).start()
 if os.fork() == 0:
@@ -84,7 +87,7 @@ def test_what_is_left_is_counted_stands_still_and_goes_on(session, box: Box, whe
     assert "2 threads or processes" in warning.message
     assert "stopped until the session's next script" in first.for_model()
     counted = box.count
-    assert first.calls.started == counted
+    assert 0 <= first.calls.started - counted <= 1  # One may have been cut by the end.
     time.sleep(0.3)
     assert box.count == counted  # Not one call while it stands still.
 
@@ -94,11 +97,11 @@ def test_what_is_left_is_counted_stands_still_and_goes_on(session, box: Box, whe
         on_output=lambda _, text: heard.append(text),
     )
     assert second.status == "ok", second.for_model()
-    # Both went on; the thread's calls count here, and none of them was refused.
+    # Both went on, and the thread's calls count here.
     assert "tick" in second.printout
     assert "child" in second.printout
-    assert second.calls.started == box.count - counted
-    assert second.calls.succeeded == second.calls.started
+    assert 0 <= second.calls.started - (box.count - counted) <= 1
+    assert 0 <= second.calls.started - second.calls.succeeded <= 1
     assert [one.code for one in second.warnings] == ["threads_left"]
 
     stopped = session.execute_code(
@@ -150,7 +153,9 @@ future = pool.submit(lambda: (time.sleep(0.3), print("pooled")))
 print("end")
 """
     result = session.execute_code(script)
-    assert result.printout == "end\nlate\nlater\npooled\n", result.for_model()
+    lines = result.printout.split()
+    assert sorted(lines) == ["end", "late", "later", "pooled"], result.for_model()
+    assert lines.index("late") < lines.index("later")
     assert "1 thread or process" in result.warnings[0].message
     result = session.execute_code("print(pool.submit(pow, 2, 5).result())")
     assert result.printout == "32\n", result.for_model()
