@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any
 
 from ..bridge.policy import Policy
@@ -124,18 +125,19 @@ def narrowed_limits(
     """Limits of which none is above `most`; of the `fixed` ones none differs."""
     values = dict(limits or {}) | ({} if wall is None else {"wall": wall})
     narrowed = most.with_values(values)
-    for key in values:
+    for key in (item.name for item in fields(Limits)):
         name = "cpu_budget" if key == "cpu_seconds" else key
-        if key in fixed and getattr(narrowed, name) != getattr(most, name):
+        wanted, limit = getattr(narrowed, name), getattr(most, name)
+        if key in fixed and wanted != limit:
             raise ConfigurationError(
                 f"limits.{key}",
                 "it is fixed for the whole session",
                 "give it to executor.session(limits=...).",
             )
-        if key != "profile" and getattr(narrowed, name) > getattr(most, name):
+        if wanted > limit:
             raise ConfigurationError(
                 f"limits.{key}",
-                f"{values[key]!r} is above the executor's limit of {getattr(most, name):g}",
+                f"{wanted!r} is above the executor's limit of {limit:g}",
                 "give the executor a higher limit.",
             )
     return narrowed

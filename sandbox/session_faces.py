@@ -26,7 +26,7 @@ from .output import OnOutput
 from .result import ExecutionResult
 from .sessions import LiveSession
 
-FIXED = frozenset({"memory", "cpu", "pids", "tmp", "workspace", "profile"})
+FIXED = frozenset({"memory", "cpu", "pids", "tmp", "workspace"})
 """Limits that a sandbox is made with: the same for all scripts of a session."""
 
 

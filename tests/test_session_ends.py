@@ -210,7 +210,11 @@ def test_what_could_not_be_given_leaves_the_state_as_it_was(tmp_path: Path) -> N
         assert session.execute_code("print(x)").printout == "1\n"
         with pytest.raises(ConfigurationError, match="fixed for the whole session"):
             session.execute_code("1", limits={"memory": 100 << 20})
-        with pytest.raises(ConfigurationError, match="above"):
+        with pytest.raises(ConfigurationError, match="fixed for the whole session"):
+            session.execute_code("1", limits={"profile": "data"})
+        with pytest.raises(ConfigurationError, match=r"limits\.memory: .* is above"):
+            executor.execute_code("1", limits={"profile": "data"})
+        with pytest.raises(ConfigurationError, match=r"limits\.wall: 61 is above"):
             session.execute_code("1", wall=61)
 
 
