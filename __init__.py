@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Activity": ".sandbox.activity",
     "AsyncExecutor": ".sandbox.executor",
     "AsyncSession": ".sandbox.session_faces",
     "Executor": ".sandbox.executor",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from .runtime.errors import LimbeckError as LimbeckError
     from .runtime.errors import ToolError as ToolError
     from .runtime.errors import ToolFailed as ToolFailed
+    from .sandbox.activity import Activity as Activity
     from .sandbox.backend import Limits as Limits
     from .sandbox.executor import AsyncExecutor as AsyncExecutor
     from .sandbox.executor import Executor as Executor

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
 from ..runtime.errors import ConfigurationError
+from .activity import OnActivity
 from .core import Core, Request
 from .face import CLOSE_SECONDS
 from .loop import LoopThread, tool_loop
@@ -16,25 +19,33 @@ from .output import OnOutput
 from .result import ExecutionResult
 
 
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who hears of an execution while it runs."""
+
+    output: OnOutput | None = None
+    activity: OnActivity | None = None
+
+
 def execute(
-    thread: LoopThread, core: Core, on_output: OnOutput | None, **request: Any
+    thread: LoopThread, core: Core, listeners: Listeners, **request: Any
 ) -> ExecutionResult:
-    """Run it and wait in this thread, in which `on_output` is called; what that raises cancels."""
+    """Run it and wait in this thread, in which listeners are called; what they raise cancels."""
     # Results and printed text take one way, so that text never comes after its result.
     inbox: SimpleQueue[Any] = SimpleQueue()
     cancel = asyncio.Event()
     asked = Request(
         tool_loop=tool_loop().loop,
         cancel=cancel,
-        on_output=(lambda stream, text: inbox.put((stream, text))) if on_output else None,
+        on_output=_through(listeners.output, inbox.put),
+        on_activity=_through(listeners.activity, inbox.put),
         **request,
     )
     future = thread.submit(core.execute(asked))
     future.add_done_callback(inbox.put)
     try:
         while (item := inbox.get()) is not future:
-            assert on_output is not None
-            on_output(*item)
+            item()
     except BaseException:
         thread.loop.call_soon_threadsafe(cancel.set)
         concurrent.futures.wait([future], timeout=CLOSE_SECONDS)
@@ -44,16 +55,17 @@ def execute(
 
 
 async def execute_async(
-    thread: LoopThread, core: Core, on_output: OnOutput | None, **request: Any
+    thread: LoopThread, core: Core, listeners: Listeners, **request: Any
 ) -> ExecutionResult:
-    """Run it and await it on this loop, on which `on_output` is called; a cancel kills first."""
+    """Run it and await it on this loop, on which listeners are called; a cancel kills first."""
     loop = asyncio.get_running_loop()
     cancel = asyncio.Event()
-    relay = _Relay(loop, on_output, lambda: thread.loop.call_soon_threadsafe(cancel.set))
+    relay = _Relay(loop, lambda: thread.loop.call_soon_threadsafe(cancel.set))
     asked = Request(
         tool_loop=loop,
         cancel=cancel,
-        on_output=relay if on_output is not None else None,
+        on_output=_through(listeners.output, relay),
+        on_activity=_through(listeners.activity, relay),
         **request,
     )
     running = asyncio.wrap_future(thread.submit(core.execute(asked)))
@@ -81,28 +93,35 @@ def refuse_running_loop(what: str) -> None:
     )
 
 
-class _Relay:
-    """Brings printed text to the caller's loop; what its callback raises cancels the execution."""
+def _through(
+    listener: Callable[..., None] | None, bring: Callable[[Callable[[], None]], object]
+) -> Callable[..., None] | None:
+    """What limbeck's loop calls so that the listener is called where it belongs."""
+    if listener is None:
+        return None
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        on_output: OnOutput | None,
-        cancel: Callable[[], object],
-    ) -> None:
+    def tell(*told: Any) -> None:
+        bring(partial(listener, *told))
+
+    return tell
+
+
+class _Relay:
+    """Brings what is told to the caller's loop; what a listener raises cancels the execution."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, cancel: Callable[[], object]) -> None:
         self._loop = loop
-        self._on_output = on_output
         self._cancel = cancel
         self.error: BaseException | None = None
 
-    def __call__(self, stream: str, text: str) -> None:
-        self._loop.call_soon_threadsafe(self._deliver, stream, text)
+    def __call__(self, told: Callable[[], None]) -> None:
+        self._loop.call_soon_threadsafe(self._deliver, told)
 
-    def _deliver(self, stream: str, text: str) -> None:
-        if self._on_output is None or self.error is not None:
+    def _deliver(self, told: Callable[[], None]) -> None:
+        if self.error is not None:
             return
         try:
-            self._on_output(stream, text)
+            told()
         except Exception as error:
             self.error = error
             self._cancel()

@@ -27,6 +27,7 @@ from ..runtime.errors import SandboxUnavailable
 from ..runtime.script import NotPython, prepare
 from ..stubs.catalog import Catalog
 from ..stubs.render import render_catalog
+from .activity import OnActivity, reported
 from .backend import LONGEST_LIFE, Backend, Limits
 from .cancelling import Cancelled, unless
 from .earlier import name_inside
@@ -87,6 +88,8 @@ class Request:
     principal: Principal = field(default_factory=Principal)
     on_output: OnOutput | None = None
     """Called from limbeck's loop and from handler threads."""
+    on_activity: OnActivity | None = None
+    """Called from limbeck's loop."""
     session: LiveSession | None = None
     """Whose state it goes on with; `principal` is the session's then."""
 
@@ -312,23 +315,23 @@ class Core:
                 memory_limit=one.sandbox.memory_limit,
                 image=one.sandbox.image,
             )
-            facts = await one.run(
-                Assignment(
-                    script=script,
-                    gate=self.settings.gate,
-                    open_modules=self.settings.open_modules,
-                    stubs=live.stubs if live is not None else self._stubs,
-                    inputs=request.inputs,
-                    limits=limits,
-                    execution=execution,
-                    cancel=request.cancel,
-                    printout=printout,
-                    on_output=request.on_output,
-                    keep=live is not None,
-                    number=number,
-                    earlier=live.printouts if live is not None else None,
-                )
+            assignment = Assignment(
+                script=script,
+                gate=self.settings.gate,
+                open_modules=self.settings.open_modules,
+                stubs=live.stubs if live is not None else self._stubs,
+                inputs=request.inputs,
+                limits=limits,
+                execution=execution,
+                cancel=request.cancel,
+                printout=printout,
+                on_output=request.on_output,
+                keep=live is not None,
+                number=number,
+                earlier=live.printouts if live is not None else None,
             )
+            async with reported(execution, request.on_activity):
+                facts = await one.run(assignment)
         finally:
             if live is not None and one.kept:
                 self.sessions.keep(live, one)

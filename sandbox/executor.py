@@ -15,7 +15,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Self
 
 from ..bridge.session import Principal
-from .calling import execute, execute_async, refuse_running_loop
+from .activity import OnActivity
+from .calling import Listeners, execute, execute_async, refuse_running_loop
 from .face import CLOSE_SECONDS, Data, Face
 from .inputs import check_inputs
 from .output import OnOutput
@@ -38,6 +39,7 @@ class Executor(Face):
         user: str | None = None,
         tenant: str | None = None,
         on_output: OnOutput | None = None,
+        on_activity: OnActivity | None = None,
     ) -> ExecutionResult:
         """Run one script to its end, whatever that is.
 
@@ -51,6 +53,7 @@ class Executor(Face):
             tenant: Likewise.
             on_output: Called in this thread with ("stdout" | "stderr" | "progress", text) while
                 the script runs; what it raises cancels the execution and is raised here.
+            on_activity: Called likewise with an Activity, the calls so far, four times a second.
 
         Raises:
             ConfigurationError: Called from a running event loop, after a fork, or when closed.
@@ -59,7 +62,7 @@ class Executor(Face):
         narrowed, inputs = self._narrowed(wall, limits), check_inputs(data)
         return execute(
             *self._ready(),
-            on_output,
+            Listeners(on_output, on_activity),
             script=script,
             limits=narrowed,
             inputs=inputs,
@@ -123,16 +126,17 @@ class AsyncExecutor(Face):
         user: str | None = None,
         tenant: str | None = None,
         on_output: OnOutput | None = None,
+        on_activity: OnActivity | None = None,
     ) -> ExecutionResult:
         """Run one script to its end, as `Executor.execute_code` does.
 
-        `on_output` is called on this loop. Cancelling the await kills the sandbox first, and waits
-        until nothing of it runs.
+        `on_output` and `on_activity` are called on this loop. Cancelling the await kills the
+        sandbox first, and waits until nothing of it runs.
         """
         narrowed, inputs = self._narrowed(wall, limits), check_inputs(data)
         return await execute_async(
             *self._ready(),
-            on_output,
+            Listeners(on_output, on_activity),
             script=script,
             limits=narrowed,
             inputs=inputs,

@@ -15,8 +15,9 @@ from typing import Any, Self
 
 from ..runtime.errors import ConfigurationError
 from ..stubs.catalog import Catalog
+from .activity import OnActivity
 from .backend import Limits
-from .calling import execute, execute_async, refuse_running_loop
+from .calling import Listeners, execute, execute_async, refuse_running_loop
 from .checks import narrowed_limits
 from .core import Core
 from .face import CLOSE_SECONDS, Data
@@ -71,6 +72,7 @@ class Session(_SessionFace):
         limits: Mapping[str, Any] | None = None,
         data: Data = (),
         on_output: OnOutput | None = None,
+        on_activity: OnActivity | None = None,
     ) -> ExecutionResult:
         """Run the session's next script to its end; a second one waits for its turn.
 
@@ -86,7 +88,7 @@ class Session(_SessionFace):
         return execute(
             self._thread,
             self._core,
-            on_output,
+            Listeners(on_output, on_activity),
             script=script,
             limits=narrowed,
             inputs=inputs,
@@ -118,6 +120,7 @@ class AsyncSession(_SessionFace):
         limits: Mapping[str, Any] | None = None,
         data: Data = (),
         on_output: OnOutput | None = None,
+        on_activity: OnActivity | None = None,
     ) -> ExecutionResult:
         """Run the session's next script to its end, as `Session.execute_code` does.
 
@@ -127,7 +130,7 @@ class AsyncSession(_SessionFace):
         return await execute_async(
             self._thread,
             self._core,
-            on_output,
+            Listeners(on_output, on_activity),
             script=script,
             limits=narrowed,
             inputs=inputs,

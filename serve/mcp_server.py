@@ -18,14 +18,19 @@ from pydantic import Field
 
 from .. import __version__
 from ..runtime.text import neutralise
+from ..sandbox.activity import Activity
 from ..sandbox.executor import AsyncExecutor
 from ..sandbox.result import Status
 from ..sandbox.session_faces import AsyncSession
 from ..stubs.describe import TOOL_NAME
 from .definitions import description
+from .live import describe
 
 MAX_PROGRESS = 500
 """Characters of one progress message."""
+
+SILENCE_SECONDS = 5.0
+"""After so long the number of calls is a progress message too."""
 
 
 def make_server(
@@ -65,7 +70,9 @@ def make_server(
         code: Annotated[str, Field(description="Python source.")], ctx: Context
     ) -> CallToolResult:
         async with _Progress(ctx) as progress:
-            result = await runner.execute_code(code, on_output=progress.hear)
+            result = await runner.execute_code(
+                code, on_output=progress.hear, on_activity=progress.hear_activity
+            )
         return CallToolResult(
             content=[TextContent(type="text", text=result.for_model())],
             structured_content=result.to_dict(),
@@ -82,11 +89,23 @@ class _Progress:
         self._ctx = ctx
         self._lines: asyncio.Queue[str | None] = asyncio.Queue(maxsize=1_000)
         self._sent = 0
+        self._silent_since = 0.0
+        self._printed = False
 
     def hear(self, stream: str, text: str) -> None:
         """Take what was printed; a flood is thinned out, the result has it all."""
+        self._printed = True
         if not self._lines.full():
             self._lines.put_nowait(neutralise(text.rstrip("\n"))[:MAX_PROGRESS])
+
+    def hear_activity(self, activity: Activity) -> None:
+        """Say now and then what a script does that prints nothing."""
+        if self._printed:
+            self._printed = False
+            self._silent_since = activity.seconds
+        if activity.seconds >= self._silent_since + SILENCE_SECONDS and not self._lines.full():
+            self._silent_since = activity.seconds
+            self._lines.put_nowait(describe(activity))
 
     async def __aenter__(self) -> _Progress:
         self._sending = asyncio.create_task(self._send())

@@ -2,11 +2,15 @@
 
 import asyncio
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
+
+from limbeck import AsyncExecutor, Toolset
+from limbeck.serve import mcp_server
 
 TOOLS = """
 from limbeck import Toolset
@@ -146,3 +150,30 @@ def test_single_use_keeps_nothing(tmp_path: Path) -> None:
                 assert result.structured_content["session_id"] is None
 
     _run(test)
+
+
+def test_a_script_that_prints_nothing_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mcp_server, "SILENCE_SECONDS", 0.3)
+    shop = Toolset("shop", "A shop.")
+
+    @shop.tool(effect="read")
+    async def price(name: str) -> float:
+        """Tell a price, slowly."""
+        await asyncio.sleep(0.01)
+        return 2.5
+
+    script = "from tools import shop\nfor _ in range(150): shop.price('tea')\nprint('done')"
+    heard: list[str] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append(str(message))
+
+    async def test() -> None:
+        async with AsyncExecutor([shop], backend="bubblewrap") as executor:
+            server = mcp_server.make_server(executor)
+            async with Client(server) as client:
+                await client.call_tool("execute_code", {"code": script}, progress_callback=hear)
+
+    _run(test)
+    assert heard[-1] == "done"
+    assert re.fullmatch(r"\d+ calls?, \d+ s of 60 s", heard[0])

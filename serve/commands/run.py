@@ -11,7 +11,9 @@ import click
 
 from ...runtime.errors import ConfigurationError
 from ...runtime.text import neutralise
+from ...sandbox.executor import Executor
 from ...sandbox.result import ExecutionResult, Status
+from ..live import LiveLine
 from ..options import (
     fail,
     json_option,
@@ -75,9 +77,7 @@ def command(
         text = read_script(script)
         configuration = load_configuration(config_path, gate=gate, backend=backend, limits=limits)
         with make_executor(tools, scopes, configuration) as executor:
-            result = executor.execute_code(
-                text, data=_named(data), on_output=None if as_json else _show
-            )
+            result = _run(executor, text, _named(data), None if as_json else LiveLine())
     except ConfigurationError as error:
         fail(error, as_json)
     except KeyboardInterrupt:
@@ -101,8 +101,20 @@ def _named(data: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _show(stream: str, text: str) -> None:
-    click.echo(neutralise(text), nl=False, err=stream != "stdout")
+def _run(
+    executor: Executor, text: str, data: dict[str, str], live: LiveLine | None
+) -> ExecutionResult:
+    if live is None:
+        return executor.execute_code(text, data=data)
+    try:
+        return executor.execute_code(
+            text,
+            data=data,
+            on_output=live.show,
+            on_activity=live.update if live.wanted else None,
+        )
+    finally:
+        live.erase()
 
 
 def _finish(result: ExecutionResult, as_json: bool) -> None:
