@@ -53,6 +53,8 @@ class Limits:
     """Bytes printed before the sandbox is killed."""
     script: int = 256 * 1024
     """Bytes of the script's source."""
+    inputs: int = 1024 * MIB
+    """Bytes of the files that are copied into /data for one execution."""
 
     def __post_init__(self) -> None:
         for item in fields(self):

@@ -17,8 +17,8 @@ from typing import Any, Self
 from ..bridge.session import Principal
 from .activity import OnActivity
 from .calling import Listeners, execute, execute_async, refuse_running_loop
-from .face import CLOSE_SECONDS, Data, Face
-from .inputs import check_inputs
+from .face import CLOSE_SECONDS, Face
+from .inputs import Data, check_inputs
 from .output import OnOutput
 from .result import ExecutionResult
 from .session_faces import AsyncSession, Session
@@ -48,7 +48,7 @@ class Executor(Face):
             wall: Seconds; the same as `limits={"wall": ...}`.
             limits: Limits of this execution that are lower than the executor's own.
             data: Files and folders that the script reads under /data: paths, or a mapping of names
-                to paths or to bytes. They are copied.
+                to paths, bytes or files open in binary mode. They are copied.
             user: On whose behalf; handlers see it in their ToolContext.
             tenant: Likewise.
             on_output: Called in this thread with ("stdout" | "stderr" | "progress", text) while

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures
-import os
 import threading
 import weakref
 from collections.abc import Collection, Mapping
@@ -39,8 +38,6 @@ from .sessions import IDLE_SECONDS, LIFE_SECONDS
 from .uids import BASE as UID_BASE
 
 CLOSE_SECONDS = 10.0
-
-Data = Collection[str | os.PathLike[str]] | Mapping[str, str | os.PathLike[str] | bytes]
 
 _open: weakref.WeakSet[Face] = weakref.WeakSet()
 

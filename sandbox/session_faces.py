@@ -20,8 +20,8 @@ from .backend import Limits
 from .calling import Listeners, execute, execute_async, refuse_running_loop
 from .checks import narrowed_limits
 from .core import Core
-from .face import CLOSE_SECONDS, Data
-from .inputs import Inputs, check_inputs
+from .face import CLOSE_SECONDS
+from .inputs import Data, Inputs, check_inputs
 from .loop import LoopThread
 from .output import OnOutput
 from .result import ExecutionResult

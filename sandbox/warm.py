@@ -352,7 +352,7 @@ def _copy(assignment: Assignment, data: Path, stop: threading.Event) -> None:
     if assignment.earlier:
         assignment.earlier.write(data)
     if assignment.inputs:
-        copy_inputs(assignment.inputs, data, stop)
+        copy_inputs(assignment.inputs, data, stop, assignment.limits.inputs)
 
 
 async def _what_ended(

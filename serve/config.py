@@ -34,7 +34,7 @@ _UNITS = {
     "mb": 1000**2,
     "gb": 1000**3,
 }
-_SIZES = frozenset({"memory", "tmp", "workspace", "output_kept", "output_max", "script"})
+_SIZES = frozenset({"memory", "tmp", "workspace", "output_kept", "output_max", "script", "inputs"})
 
 
 class _Section(BaseModel):

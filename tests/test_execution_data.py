@@ -1,6 +1,7 @@
 """Input files: copied to where the script reads them as /data, and refused with the mend."""
 
 import asyncio
+import io
 import json
 import os
 import subprocess
@@ -98,7 +99,12 @@ def test_bad_inputs_are_refused_before_anything_starts(folder: Path, tmp_path: P
         ([tmp_path / "pipe"], ["neither a file nor a folder"]),
         (str(folder), ["a single path", "["]),
         ({"\ud800": b""}, ["no name of a file"]),
-        ({"x": 5}, ["'x' is a int", "a path or bytes"]),
+        ({"x": 5}, ["'x' is a int", "a path, bytes or a binary file"]),
+        ([5], ["a int has no name", "NAME"]),
+        ([b"abc"], ["a bytes has no name", "NAME"]),
+        ([io.BytesIO(b"abc")], ["an open file has no name", "FILE"]),
+        (io.BytesIO(b"abc"), ["a single file", "NAME"]),
+        ({"x": io.StringIO("abc")}, ["'x' is open for text", "binary"]),
     ]:
         with Executor(backend=BACKEND) as executor, pytest.raises(ConfigurationError) as error:
             executor.execute_code("1", data=data)
@@ -113,6 +119,11 @@ def test_what_cannot_be_copied_is_told_and_nothing_runs(folder: Path, monkeypatc
     result = execute("print(1)", data=[huge])
     assert (result.status, result.started) == ("unavailable", False)
     assert "4,398,046,511,104 bytes" in result.for_model()
+    with Executor(backend=BACKEND, limits={"inputs": 1 << 50}) as executor:
+        result = executor.execute_code("print(1)", data=[huge])
+    assert (result.status, result.started) == ("unavailable", False)
+    assert "4,398,046,511,104 bytes, " in result.for_model()
+    assert " are free in " in result.for_model()
     huge.unlink()
     (folder / "link").symlink_to("/etc/passwd")
     result = execute("print(1)", data=[folder])
@@ -132,13 +143,81 @@ def test_what_cannot_be_copied_is_told_and_nothing_runs(folder: Path, monkeypatc
     assert not left_since(before)
 
 
+def test_open_files_are_read_from_where_they_stand(folder: Path) -> None:
+    standing = io.BytesIO(b"0123456789")
+    standing.seek(4)
+    reading, writing = os.pipe()
+    os.write(writing, b"of a pipe")
+    os.close(writing)
+    with (folder / "a.csv").open("rb") as named, open(reading, "rb") as pipe:
+        script = "for p in ('a.csv', 'part', 'pipe'): print(open('/data/' + p, 'rb').read())"
+        data = {"a.csv": named, "part": standing, "pipe": pipe}
+        result = execute(script, data=data)
+        named.seek(0)
+        again = execute("print(open('/data/a.csv', 'rb').read())", data=[named])
+    content = (folder / "a.csv").read_bytes()
+    assert result.printout == f"{content}\nb'456789'\nb'of a pipe'\n"
+    assert again.printout == f"{content}\n"
+
+
+class _Endless:
+    """A stream that nobody knows the length of."""
+
+    def read(self, size: int) -> bytes:
+        return b"x" * size
+
+
+class _Broken:
+    def __init__(self, given: object) -> None:
+        self._given = given
+
+    def read(self, size: int) -> object:
+        if isinstance(self._given, Exception):
+            raise self._given
+        return self._given
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (_Endless(), ["bytes or more", "`inputs` is 5,000,000"]),
+        (b"x" * 5_000_001, ["5,000,001 bytes or more", "`inputs` is 5,000,000"]),
+        (_Broken("text"), ["it gives str, not bytes"]),
+        (_Broken(ValueError("closed")), ["reading it failed: ValueError: closed"]),
+    ],
+)
+def test_a_source_that_cannot_be_copied_runs_nothing(source: object, words: list[str]) -> None:
+    before = traces()
+    result = execute("print(1)", data={"x": source}, limits={"inputs": 5_000_000})
+    assert (result.status, result.started) == ("unavailable", False)
+    assert all(word in result.for_model() for word in words), result.for_model()
+    assert not left_since(before)
+
+
+def test_an_open_file_whose_sandbox_was_lost_is_read_again_or_refused() -> None:
+    again = inputs.OpenFile("x", io.BytesIO(b"abc"))
+    assert list(again.chunks()) == list(again.chunks()) == [b"abc"]
+    once = inputs.OpenFile("x", _Once(b"abc"))
+    assert list(once.chunks()) == [b"abc"]
+    with pytest.raises(OSError, match="cannot be read again"):
+        list(once.chunks())
+
+
+class _Once:
+    def __init__(self, *given: bytes) -> None:
+        self._given = [*given, b""]
+
+    def read(self, size: int) -> bytes:
+        return self._given.pop(0)
+
+
 def test_cancelling_ends_the_copying(tmp_path: Path) -> None:
     big = tmp_path / "big"
     with big.open("wb") as file:
         file.truncate(3 << 30)
 
     async def run() -> None:
-        async with AsyncExecutor(backend=BACKEND) as executor:
+        async with AsyncExecutor(backend=BACKEND, limits={"inputs": 1 << 40}) as executor:
             await executor.execute_code("1")
             task = asyncio.create_task(executor.execute_code("print(1)", data=[big]))
             await asyncio.sleep(0.5)
