@@ -285,6 +285,7 @@ raise Evil()
     assert "\x1b" not in result.for_model()
 
 
+@pytest.mark.slow
 def test_a_long_computation_without_a_call_keeps_its_stream() -> None:
     script = """
 import time
