@@ -15,6 +15,7 @@ from ..sandbox.bubblewrap import BubblewrapBackend
 from .floors import load
 from .gated import GATED
 from .measures import LockStepCall, ManyCalls, Measure
+from .parallel import PARALLEL
 from .pools import PoolHit, SustainedUse, WarmMemory
 from .rows import Report, Row, machine, row
 from .starts import ColdStart, DockerColdStart, DockerWarmStart, WarmStart
@@ -32,6 +33,7 @@ MEASURES: tuple[type[Measure], ...] = (
     DockerColdStart,
     DockerWarmStart,
     *GATED,
+    *PARALLEL,
 )
 
 SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(one.section for one in MEASURES))

@@ -1,7 +1,8 @@
 """From one event loop to another and back, many calls for one wake-up.
 
 `call_soon_threadsafe` writes to a socket each time, which costs more than most handlers of a
-pipeline. Here what is posted while a loop has not yet come round travels together.
+pipeline, and hands the interpreter to the other thread, which then finds one thing to do. Here what
+a loop posts in one of its turns travels together, behind that turn.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Post:
         self._loop = weakref.ref(loop)
         self._ready: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._woken = False
+        self._wakers: set[asyncio.AbstractEventLoop] = set()
+        """Loops that will wake this one at the end of their turn."""
 
     def send(self, function: Callable[..., object], *arguments: Any) -> None:
         """Call a function on the loop, in the order of sending. Raises LoopClosed."""
@@ -39,12 +42,32 @@ class Post:
         if loop is None or loop.is_closed():
             raise LoopClosed
         self._ready.append((function, arguments))
-        if not self._woken:
-            self._woken = True
-            try:
-                loop.call_soon_threadsafe(self._run)
-            except RuntimeError:
-                raise LoopClosed from None
+        if self._woken:
+            return
+        sender = asyncio._get_running_loop()
+        if sender is None:
+            self._wake(loop)
+        elif sender not in self._wakers:
+            # Others do not rely on it: a loop may end before its turn does.
+            self._wakers.add(sender)
+            sender.call_soon(self._wake_after_turn, sender)
+
+    def _wake_after_turn(self, sender: asyncio.AbstractEventLoop) -> None:
+        self._wakers.discard(sender)
+        loop = self._loop()
+        if loop is not None and self._ready:
+            # Closed meanwhile, it is as if it had closed before it came round.
+            with contextlib.suppress(LoopClosed):
+                self._wake(loop)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._woken:
+            return
+        self._woken = True
+        try:
+            loop.call_soon_threadsafe(self._run)
+        except RuntimeError:
+            raise LoopClosed from None
 
     def _run(self) -> None:
         # Before anything is taken: who sends from now on wakes the loop again.
